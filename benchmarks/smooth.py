@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measuring import ROUNDS, medians, process, table
 from sordino.genomics import choose_method, most_significant
 from sordino.genomics.choose import _choose_likeliest_method
-from sordino.mechanisms.smooth.smooth_selection import largest_alpha
+from sordino.mechanisms.smooth.smooth_selection import largest_selection_alpha
 from sordino.noise import GeneralizedCauchy
 from sordino.smooth import tdt
 from sordino.smooth._tdt import smallest_bounds
@@ -77,7 +77,9 @@ def report():
         held = int(out.split()[0]) * 1024
         memory.append((method, f"{peak / 1e6:.0f}", f"{(peak - held) / 1e6:.0f}"))
     law = GeneralizedCauchy(Fraction(4))
-    alpha = cold(lambda: largest_alpha(1.0, 0.05, 1000, law, "one", "tight"), largest_alpha)
+    alpha = cold(
+        lambda: largest_selection_alpha(1.0, 0.05, 1000, law, "one", "tight"), largest_selection_alpha
+    )
     stars = {
         families: cold(
             lambda families=families: tdt([5], [5], families=families, beta=0.05, scale="raw"),

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sordino.errors import InvalidParameter
+from sordino.sensitivity import Sensitivity
+
+EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+"""Where most claims are attained: one unit moves each answer by a step, and two of them apart by two."""
 
 
 @final

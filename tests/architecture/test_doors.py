@@ -22,6 +22,8 @@ NO_DOORS = {
     "Charge.release": "the ledger's own door: it renews after the draw is durable (tests/noise/test_copies.py)",
     "Payer.open": "a protocol",
     "Payer.release": "a protocol",
+    "RangeMechanism.release": "the base of two mechanisms that are doors, see `INHERITED`",
+    "RangeMechanism.reports": "the base of two mechanisms that are doors, see `INHERITED`",
     "Session.__init__": "keeps entropy, and draws nothing",
     "Uncharged.open": "hands everything on to a door",
     "Uncharged.release": "hands everything on to a door",
@@ -29,6 +31,13 @@ NO_DOORS = {
     "crossings": "the inside of a sparse vector, behind its door",
     "domain_crossings": "the inside of a sparse vector, behind its door",
 }
+INHERITED = {
+    f"{mechanism}.{method}": f"RangeMechanism.{method}"
+    for mechanism in ("CompositeMechanism", "CompositeTable")
+    for method in ("release", "reports")
+}
+"""Doors whose text stands in a base."""
+
 NAMES = {name.rpartition(".")[2] for name in DOORS}
 """How methods are called that are doors: release, open, finish and so on."""
 
@@ -96,6 +105,7 @@ def is_door(function):
 FOUND = {
     name: function for tree in TREES.values() for name, function in functions(tree) if takes_entropy(function)
 }
+FOUND |= {door: FOUND[text] for door, text in INHERITED.items()}
 PUBLIC = {name: function for name, function in FOUND.items() if not name.rpartition(".")[2].startswith("_")}
 
 

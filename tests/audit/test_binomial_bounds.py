@@ -10,7 +10,7 @@ import mpmath
 import pytest
 from scipy import stats
 
-from sordino.audit.black_boxes.binomial_bounds import at_least, at_most, log_term, lower_tail
+from sordino.audit.black_boxes.binomial_bounds import bound_from_above, bound_from_below, log_term, lower_tail
 
 CASES = [
     (hits, runs)
@@ -24,9 +24,9 @@ CASES = [
 def test_the_ends_are_beta_quantiles_rounded_outward(hits, runs, level):
     high = 1.0 if hits == runs else stats.beta.isf(level, hits + 1, runs - hits)
     low = 0.0 if hits == 0 else stats.beta.ppf(level, hits, runs - hits + 1)
-    assert high * (1 - 1e-11) <= at_most(hits, runs, level) <= high * (1 + 3e-6) + 1e-15
-    assert low * (1 + 1e-9) >= at_least(hits, runs, level) >= low * (1 - 3e-6) - 1e-15
-    assert at_least(hits, runs, level) <= hits / runs <= at_most(hits, runs, level)
+    assert high * (1 - 1e-11) <= bound_from_above(hits, runs, level) <= high * (1 + 3e-6) + 1e-15
+    assert low * (1 + 1e-9) >= bound_from_below(hits, runs, level) >= low * (1 - 3e-6) - 1e-15
+    assert bound_from_below(hits, runs, level) <= hits / runs <= bound_from_above(hits, runs, level)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,8 @@ def test_tails_are_right_to_a_millionth(hits, runs, p):
 def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level):
     """All outcomes of the binomial law, in fractions: no sampling."""
     ends = [
-        (at_least(hits, runs, float(level)), at_most(hits, runs, float(level))) for hits in range(runs + 1)
+        (bound_from_below(hits, runs, float(level)), bound_from_above(hits, runs, float(level)))
+        for hits in range(runs + 1)
     ]
     worst = [Fraction(0), Fraction(0)]
     for i in range(1, 200):
@@ -85,8 +86,8 @@ def test_the_table_of_what_an_audit_can_see():
         ):
             tested = runs // 2
             low, high = (
-                at_least(round(tested * share), tested, 5e-4),
-                at_most(round(tested * share * other), tested, 5e-4),
+                bound_from_below(round(tested * share), tested, 5e-4),
+                bound_from_above(round(tested * share * other), tested, 5e-4),
             )
             seen.append(max(0.0, math.log(low / high)))
         cells = [f"{each:.2f}" if each else "0" for each in seen[:-1]] + [f"{seen[-1]:.1f}"]

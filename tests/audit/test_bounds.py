@@ -22,8 +22,9 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.controls.sparse_vectors import EITHER_WAY, play
+from sordino.audit.controls.sparse_vectors import play_queries
 from sordino.audit.enumeration.subjects import subject_of
+from sordino.claims import EITHER_WAY
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from support.enumeration import neighbours
@@ -33,7 +34,7 @@ HALF = Fraction(1, 2)
 
 def sparse(rates, claim, **options):
     laws = [Geometric(Fraction(rate)) for rate in rates]
-    return Subject(laws=laws, play=lambda q, z: play(q, z, **options), cost=Pure(epsilon=claim))
+    return Subject(laws=laws, play=lambda q, z: play_queries(q, z, **options), cost=Pure(epsilon=claim))
 
 
 @pytest.mark.parametrize("tail", [1e-2, 1e-4, 1e-15])
@@ -289,7 +290,7 @@ def test_the_terms_of_a_divergence_that_count_are_taken():
 def test_each_transcript_is_held_to_its_own_cost():
     subject = Subject(
         laws=[Geometric(Fraction(1)), Geometric(HALF), Geometric(HALF)],
-        play=lambda q, z: play(q, z, positives=2),
+        play=lambda q, z: play_queries(q, z, positives=2),
         cost=Pure(epsilon=3),
         cost_of=lambda t: Pure(epsilon=1 + sum(flag == 1 for flag in t[::2])),
     )

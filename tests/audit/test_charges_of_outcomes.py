@@ -9,8 +9,8 @@ import pytest
 
 from sordino import Seeded, audit
 from sordino.audit.black_boxes.columns import columns
-from sordino.audit.black_boxes.runs import CHARGED, Part
-from sordino.audit.black_boxes.shape import seen
+from sordino.audit.black_boxes.runs import CHARGED, RunPart
+from sordino.audit.black_boxes.shape import read_outcome
 from sordino.cost import Pure
 from sordino.noise.samplers.uniform import uniform_below
 
@@ -72,6 +72,6 @@ def test_a_number_of_the_outcome_is_no_charge(make):
 
 @pytest.mark.parametrize("name", ["sum", "largest", "smallest"])
 def test_a_number_of_the_outcome_is_not_hidden_by_one_that_is_computed(name):
-    part = Part()
-    part.add(seen(make_dataclass("Made", ["first", name])(7, 5)))
+    part = RunPart()
+    part.add(read_outcome(make_dataclass("Made", ["first", name])(7, 5)))
     assert columns(part, ("first", name)).numbers[name].tolist() == [5]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sordino import InvalidParameter
-from sordino.audit.continuous.envelopes import Piece, checked, lines, summed
+from sordino.audit.continuous.envelopes import Piece, check_shape, lines, sum_lines
 
 X = np.linspace(-3, 5, 41)
 
@@ -79,13 +79,13 @@ def test_a_concave_logarithm_ends_where_its_support_ends():
 def test_a_sum_stays_between_its_lines_and_is_exact_where_terms_run_in_parallel():
     terms = [lambda x: -x, lambda x: 1 - 2 * np.abs(x - 1), lambda x: -x * x]
     parts = [lines(X, (term(X), term(X)), [Piece(-3, 5, "concave")], None) for term in terms]
-    found = summed(parts)
+    found = sum_lines(parts)
     for share in (0.01, 0.4, 0.9):
         inside = X[:-1] + (X[1:] - X[:-1]) * share
         values = np.log(sum(np.exp(term(inside)) for term in terms))
         assert (found.low_left * (1 - share) + found.low_right * share <= values + 1e-12).all()
         assert (found.high_left * (1 - share) + found.high_right * share >= values - 1e-12).all()
-    parallel = summed(
+    parallel = sum_lines(
         [lines(X, (shift - X, shift - X), [Piece(-3, 5, "concave")], None) for shift in (0.0, 1.0, -30.0)]
     )
     assert np.abs(parallel.high_left - parallel.low_left).max() < 1e-9
@@ -94,8 +94,8 @@ def test_a_sum_stays_between_its_lines_and_is_exact_where_terms_run_in_parallel(
 def test_an_impossible_term_of_a_sum_is_nothing():
     none = np.full(X.size, -np.inf)
     parts = [lines(X, (values, values), [Piece(-3, 5, "linear")], None) for values in (-X, none)]
-    assert np.abs(summed(parts).low_left - parts[0].low_left).max() < 1e-11
-    both = summed([parts[1], parts[1]])
+    assert np.abs(sum_lines(parts).low_left - parts[0].low_left).max() < 1e-11
+    both = sum_lines([parts[1], parts[1]])
     assert (both.high_left == -math.inf).all()
     assert (both.low_right == -math.inf).all()
 
@@ -108,7 +108,7 @@ def test_a_straight_or_convex_logarithm_does_not_jump_to_nothing(shape):
         InvalidParameter,
         match=f"must be -inf all along a {shape} piece, or nowhere; got both, so there is a break",
     ):
-        checked(X, (values, values), [Piece(-3, 5, shape)], "the density")
+        check_shape(X, (values, values), [Piece(-3, 5, shape)], "the density")
     found = lines(X, (values, values), [Piece(-3, 5, "concave")], None)
     assert found.high_left[0] >= 3, "a concave one ends there, and is not 0 beside it"
 
@@ -126,8 +126,8 @@ def test_a_straight_or_convex_logarithm_does_not_jump_to_nothing(shape):
 )
 def test_a_shape_that_is_not_there_is_refused(shape, function):
     with pytest.raises(InvalidParameter, match=f"the density must be {shape} between its breaks; near"):
-        checked(X, (function(X), function(X)), [Piece(-3, 5, shape)], "the density")
+        check_shape(X, (function(X), function(X)), [Piece(-3, 5, shape)], "the density")
     blurred = function(X) - 30, function(X) + 30
-    checked(X, blurred, [Piece(-3, 5, shape)], "the density")  # nothing is certain
+    check_shape(X, blurred, [Piece(-3, 5, shape)], "the density")  # nothing is certain
     for shape_name, fine in FUNCTIONS.values():
-        checked(X, (fine(X) - 1e-12, fine(X) + 1e-12), [Piece(-3, 5, shape_name)], "the density")
+        check_shape(X, (fine(X) - 1e-12, fine(X) + 1e-12), [Piece(-3, 5, shape_name)], "the density")

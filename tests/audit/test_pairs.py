@@ -21,7 +21,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.enumeration.neighbours import checked_pair, covered, listed, moves
+from sordino.audit.enumeration.neighbours import checked_pair, covered, list_answers, moves
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.pairs import Audit
 from sordino.audit.enumeration.region import region
@@ -210,7 +210,7 @@ def test_a_search_starts_with_as_many_answers_as_it_is_about():
     ):
         audit.exact(mechanism, answers_a=[0, 0], answers_b=[0, 1], search=True, n=3, limit=4, tail=1e-4)
     assert audit.exact(DOMAIN, answers_a={}, answers_b={1: 1}, search=True, limit=4, tail=1e-3).pairs == 2
-    assert listed({1: 2}, 3) == [0, 2, 0]
+    assert list_answers({1: 2}, 3) == [0, 2, 0]
 
 
 @pytest.mark.parametrize(("kept", "size"), [(3, 1 << 28), (64, 3000)])

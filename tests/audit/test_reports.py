@@ -17,7 +17,7 @@ import sordino
 from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Sensitivity, audit
 from sordino.audit import Finite, Subject
 from sordino.audit.controls.enumerated import raw_last_gap
-from sordino.audit.enumeration.neighbours import covered, listed
+from sordino.audit.enumeration.neighbours import covered, list_answers
 from sordino.cost import Pure
 from sordino.noise import Geometric
 
@@ -126,7 +126,10 @@ def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, los
     again = audit.exact(mechanism, **options)
     assert (again.witness, again.epsilon_at_most) == (report.witness, report.epsilon_at_most)
     moves = [
-        y - x for x, y in zip(listed(report.witness.answers_a), listed(report.witness.answers_b), strict=True)
+        y - x
+        for x, y in zip(
+            list_answers(report.witness.answers_a), list_answers(report.witness.answers_b), strict=True
+        )
     ]
     assert covered(moves, mechanism.sensitivity)
 

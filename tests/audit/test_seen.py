@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, InvalidParameter, LaplaceMechanism, Seeded, audit
-from sordino.audit.black_boxes.shape import classed, raised, seen
+from sordino.audit.black_boxes.shape import classed, read_error, read_outcome
 
 
 class Color(enum.Enum):
@@ -51,7 +51,7 @@ DIFFERENT = [
 
 
 def look(value):
-    found = raised(value()) if isinstance(value, type) else seen(value)
+    found = read_error(value()) if isinstance(value, type) else read_outcome(value)
     return found.shape, tuple(repr(number) for number in found.numbers)
 
 
@@ -83,12 +83,12 @@ def test_equal_outcomes_look_equal(one, other):
 
 
 def test_an_error_shows_its_type_and_nothing_else():
-    assert "secret" not in repr(raised(ValueError("secret 17")))
+    assert "secret" not in repr(read_error(ValueError("secret 17")))
 
 
 def test_a_release_shows_what_left_the_building():
     release = LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(5, entropy=Seeded(7))
-    paths = {mark.path for mark in seen(release).shape}
+    paths = {mark.path for mark in read_outcome(release).shape}
     assert "value" in paths
     assert any(path.startswith("cost") for path in paths)
     assert not any(path.startswith("mechanism") for path in paths)
@@ -96,7 +96,7 @@ def test_a_release_shows_what_left_the_building():
 
 def test_named_tuples_are_seen_by_their_names():
     said = audit.black_boxes.command.Said(exit_code=0, stdout="a 3", stderr="", length=3)
-    assert {mark.path for mark in seen(said).shape} == {
+    assert {mark.path for mark in read_outcome(said).shape} == {
         "exit_code",
         "stdout#1",
         "stdout",
@@ -107,15 +107,15 @@ def test_named_tuples_are_seen_by_their_names():
 
 
 def test_numbers_in_a_text_are_numbers():
-    found = seen('{"estimate": -12.5, "rank": 3, "label": "a7", "p": 1e-3}')
+    found = read_outcome('{"estimate": -12.5, "rank": 3, "label": "a7", "p": 1e-3}')
     assert found.numbers == (-12.5, 3.0, 7.0, 1e-3)
-    assert seen("9" * 400).numbers == (math.inf,)
-    assert seen(10**400).numbers == (math.inf,)
+    assert read_outcome("9" * 400).numbers == (math.inf,)
+    assert read_outcome(10**400).numbers == (math.inf,)
 
 
 def test_what_cannot_be_compared_asks_for_a_partition():
     with pytest.raises(InvalidParameter, match=r"got object\. Give partition="):
-        seen([1, object()])
+        read_outcome([1, object()])
     with pytest.raises(InvalidParameter, match="hashable"):
         classed([1])
     assert classed(math.nan) == classed(math.nan)

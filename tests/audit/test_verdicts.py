@@ -121,10 +121,11 @@ def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
 @pytest.mark.slow
 def test_the_right_sparse_vector_stays_right_with_two_sided_noise():
     """With Laplace noise the loss is below the claim: it is only approached in limits."""
-    from sordino.audit.controls.sparse_vectors import EITHER_WAY, play
+    from sordino.audit.controls.sparse_vectors import play_queries
+    from sordino.claims import EITHER_WAY
 
     laws = [DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1))]
-    subject = Subject(laws=laws, play=play, cost=Pure(epsilon=4), sensitivity=EITHER_WAY)
+    subject = Subject(laws=laws, play=play_queries, cost=Pure(epsilon=4), sensitivity=EITHER_WAY)
     pairs = [((0, 0), move) for move in product((-1, 0, 1), repeat=2) if any(move)]
     report = audit.exact(subject, neighbours=pairs, tail=1e-10)
     assert not report.broken

@@ -19,9 +19,10 @@ from sordino import (
     audit,
 )
 from sordino.audit import Delta, Divergence, Finite, Subject
-from sordino.audit.views import below, interval_beyond
+from sordino.audit.views import interval_beyond
 from sordino.claims import Claim
 from sordino.cost import RDP, BoundedRange, Pure, Range, compose, repeat
+from sordino.cost.conversion import round_down
 from sordino.noise import DiscreteLaplace
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
@@ -142,7 +143,7 @@ def test_intervals_beyond():
         == 0
     )
     assert interval_beyond(Range(low=1, high=2), 1.5, 1.25) == 0.25
-    assert below(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(below(Fraction(1, 3)), 1)
+    assert round_down(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(round_down(Fraction(1, 3)), 1)
 
 
 @pytest.mark.slow

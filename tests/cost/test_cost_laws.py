@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Cost, Pure, Range, compose, repeat
-from sordino.cost.conversion import above, stated
+from sordino.cost.conversion import round_up, stated
 
 amounts = st.fractions(min_value=0, max_value=3, max_denominator=1000)
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=1000)
@@ -161,7 +161,7 @@ def test_many_different_parts_are_summed_as_few_are(parts):
 @given(amounts)
 def test_no_view_passes_the_pure_epsilon(x):
     c = Pure(epsilon=x)
-    limit = above(x)
+    limit = round_up(x)
     assert limit >= x, "a float view is rounded up"
     for order in ORDERS:
         assert c.rdp(order) <= limit

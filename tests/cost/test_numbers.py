@@ -17,7 +17,7 @@ import pytest
 from cost import exact
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Composition, Pure, Range, compose, repeat
-from sordino.cost.conversion import _log_one_minus_inverse, above, below, rdp_delta, stated
+from sordino.cost.conversion import _log_one_minus_inverse, rdp_delta, round_down, round_up, stated
 from sordino.cost.digits import digits as written, nearest, ratio
 
 HUGE, TINY = Fraction(10) ** 400, Fraction(1, 10**5000)
@@ -91,20 +91,20 @@ def test_text_of_numbers():
     [Fraction(1, 3), Fraction(3, 10), Fraction(2, 3), Fraction(10**17 + 1, 10**17), TINY, HUGE, Fraction(0)],
 )
 def test_rounding_has_a_side(number):
-    assert below(number) <= number <= above(number) <= stated(number)
-    assert math.isfinite(below(number))
+    assert round_down(number) <= number <= round_up(number) <= stated(number)
+    assert math.isfinite(round_down(number))
     assert stated(number) == math.inf or Fraction(repr(stated(number))) >= number
-    assert stated(number) <= math.nextafter(above(number), math.inf)
+    assert stated(number) <= math.nextafter(round_up(number), math.inf)
 
 
 def test_a_float_that_is_returned_holds_as_its_shortest_decimal():
     """Found by search: the float above this fraction is written as a decimal below it."""
     number = next(
         x
-        for x in (Fraction(above(Fraction(k, 7))) - Fraction(1, 10**25) for k in range(1, 200))
-        if Fraction(repr(above(x))) < x
+        for x in (Fraction(round_up(Fraction(k, 7))) - Fraction(1, 10**25) for k in range(1, 200))
+        if Fraction(repr(round_up(x))) < x
     )
-    assert above(number) < stated(number) == Pure(epsilon=number).epsilon(0)
+    assert round_up(number) < stated(number) == Pure(epsilon=number).epsilon(0)
     assert Approximate(epsilon=Pure(epsilon=number).epsilon(0), delta=0).pure() >= number
     assert Pure(epsilon=number).delta(Pure(epsilon=number).epsilon(0)) == 0
 

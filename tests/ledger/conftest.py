@@ -14,7 +14,7 @@ def _closed():
     """Leave no connection to the next test."""
     yield
     sqlite.close_all()
-    postgres.close_all()
+    postgres.close_waiting()
 
 
 @pytest.fixture

@@ -171,11 +171,11 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_reached_any_more(tmp_pa
 def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tmp_path, monkeypatch):
     """It once closed the connection of the step, and the step closed a file that somebody had opened meanwhile."""
     ledger, other = make(tmp_path / "budget.db"), make(tmp_path / "other.db")
-    counted, opened = sqlite.counted, []
+    counted, opened = sqlite.read_change_counter, []
 
     def interrupted(descriptor):
         """Stand for a signal that comes right after a transaction has begun."""
-        monkeypatch.setattr(sqlite, "counted", counted)
+        monkeypatch.setattr(sqlite, "read_change_counter", counted)
         for use in (lambda: ledger.remaining, lambda: ledger.reserve(Pure(epsilon=TINY)), ledger.verify):
             with pytest.raises(LedgerConflict, match="signal handler"):
                 use()
@@ -185,7 +185,7 @@ def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tm
         opened.append(os.open(os.devnull, os.O_RDONLY))
         return counted(descriptor)
 
-    monkeypatch.setattr(sqlite, "counted", interrupted)
+    monkeypatch.setattr(sqlite, "read_change_counter", interrupted)
     ledger.reserve(Pure(epsilon=TINY))
     assert spent(ledger) == TINY
     assert ledger.verify().sound
@@ -196,17 +196,17 @@ def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tm
 def test_a_step_whose_connection_is_closed_under_it_closes_no_file_of_others(tmp_path, monkeypatch):
     """As a fork in a signal handler closes it."""
     ledger = make(tmp_path / "budget.db")
-    counted, opened = sqlite.counted, []
+    counted, opened = sqlite.read_change_counter, []
 
     def interrupted(descriptor):
-        monkeypatch.setattr(sqlite, "counted", counted)
+        monkeypatch.setattr(sqlite, "read_change_counter", counted)
         found = counted(descriptor)
         sqlite.close_all()
         opened.append(os.open(os.devnull, os.O_RDONLY))
         assert opened == [descriptor], "the number is used again"
         return found
 
-    monkeypatch.setattr(sqlite, "counted", interrupted)
+    monkeypatch.setattr(sqlite, "read_change_counter", interrupted)
     with pytest.raises(LedgerError):
         ledger.reserve(Pure(epsilon=TINY))
     assert os.read(opened[0], 1) == b"", "it is still open"

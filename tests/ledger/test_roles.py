@@ -267,7 +267,7 @@ def test_what_nobody_could_read_is_not_written(owner, charger, wrong):
 
 def test_functions_of_somebody_else_are_not_called(owner, charger):
     raw(owner, f"ALTER FUNCTION ~reserve OWNER TO {ROLE}")
-    postgres.close_all()
+    postgres.close_waiting()
     refused(lambda: Ledger.open(owner, account="orders"), "are not those of its owner")
     raw(owner, "ALTER FUNCTION ~reserve OWNER TO CURRENT_USER")
     raw(owner, "ALTER FUNCTION ~reserve SECURITY INVOKER")

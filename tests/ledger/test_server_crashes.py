@@ -133,7 +133,7 @@ def test_a_server_that_is_away_for_one_step_leaves_what_was_charged(own, tmp_pat
     own.start()
     assert made[0].simulated is False
     assert spent(ledger) == sd.Budget(epsilon=0.5).limit
-    postgres.close_all()
+    postgres.close_waiting()
 
 
 def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says_nothing(own, tmp_path):  # noqa: F811
@@ -172,4 +172,4 @@ def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says
     assert spent(ledger) == sd.Budget(epsilon=0.5).limit
     with psycopg.connect(own.url(), autocommit=True) as connection:
         connection.execute("DROP VIEW slow")
-    postgres.close_all()
+    postgres.close_waiting()

@@ -79,7 +79,7 @@ def test_the_first_charge_of_a_ledger_waits_for_a_server_too(own):
     """A ledger that was opened before, or by its name alone, asks the server what the account is for."""
     made = make(own.url(), EACH)
     at_once = Ledger(own.url(), "orders")
-    postgres.close_all()
+    postgres.close_waiting()
     own.stop(signal.SIGQUIT)
     keys, waiting = [], threading.Event()
 

@@ -27,7 +27,7 @@ from sordino.cost import Pure
 from sordino.mechanisms import Stream
 from sordino.mechanisms.crossings import crossings
 from sordino.mechanisms.crossings.branches import BRANCHES
-from sordino.mechanisms.crossings.crossings import State, affordable, paid, step
+from sordino.mechanisms.crossings.crossings import State, affordable, select_affordable, step
 from support.adaptive import Rules, box, played
 from support.sparse_vectors import Handed
 
@@ -182,7 +182,7 @@ def test_a_run_of_hits_is_paid_for_as_one_after_the_other(prices, branches, left
     branches = [branch % len(prices) for branch in branches]
     open_ = affordable(prices, left)
     hits = [branch for branch in branches if branch < open_]  # what is decided with the open branches
-    kept, rest = paid(np.array(hits, dtype=np.intp), prices, left)
+    kept, rest = select_affordable(np.array(hits, dtype=np.intp), prices, left)
     assert (kept.tolist(), rest) == one_by_one(hits, prices, left)
     assert rest == left - sum(prices[hits[i]] for i in kept) >= 0
 
@@ -191,11 +191,11 @@ def test_running_out_in_the_middle_of_a_run():
     hits = np.array(
         [1, 0, 1, 0, 1, 0, 0, 1]
     )  # 2 + 1 + 2 of 7 leave 2, then 1 leaves 1: the dear ones are dropped from there
-    kept, left = paid(hits, (1, 2), 7)
+    kept, left = select_affordable(hits, (1, 2), 7)
     assert kept.tolist() == [0, 1, 2, 3, 5]
     assert left == 0
-    assert paid(hits, (1, 2), 10**40)[0].tolist() == list(range(8))
-    assert paid(hits[:0], (1, 2), 7)[1] == 7
+    assert select_affordable(hits, (1, 2), 10**40)[0].tolist() == list(range(8))
+    assert select_affordable(hits[:0], (1, 2), 7)[1] == 7
 
 
 mechanisms = st.builds(

@@ -11,13 +11,13 @@ import pytest
 
 from sordino.mechanisms.smooth.smooth_selection import (
     _elasticities,
+    bound_selection_loss,
     d_m,
     dilation,
     k1,
     k2,
     kappa,
-    largest_alpha,
-    loss_bound,
+    largest_selection_alpha,
     mean_elasticity,
     scale_loss,
 )
@@ -136,23 +136,27 @@ def test_the_slope_of_the_winners_share_is_not_that_of_the_hazard():
 
 def test_published_accounting():
     slope = 3**0.75
-    assert loss_bound(0.3, 0.1, 5, QUARTIC, "one", "published") == pytest.approx(0.6 * slope + 4 * 0.3)
-    assert loss_bound(0.3, 0.1, 5, QUARTIC, "two", "published") == pytest.approx(0.6 * slope + 5 * 0.3)
-    assert loss_bound(0.3, 0.1, 5, QUARTIC, "two", "tight") == loss_bound(
+    assert bound_selection_loss(0.3, 0.1, 5, QUARTIC, "one", "published") == pytest.approx(
+        0.6 * slope + 4 * 0.3
+    )
+    assert bound_selection_loss(0.3, 0.1, 5, QUARTIC, "two", "published") == pytest.approx(
+        0.6 * slope + 5 * 0.3
+    )
+    assert bound_selection_loss(0.3, 0.1, 5, QUARTIC, "two", "tight") == bound_selection_loss(
         0.3, 0.1, 5, QUARTIC, "two", "published"
     )
-    assert loss_bound(0.3, 0.1, 1, QUARTIC, "one", "published") == pytest.approx(0.6 * slope + 0.3), (
-        "max(1, m - 1)"
-    )
-    assert loss_bound(0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published") == pytest.approx(
+    assert bound_selection_loss(0.3, 0.1, 1, QUARTIC, "one", "published") == pytest.approx(
+        0.6 * slope + 0.3
+    ), "max(1, m - 1)"
+    assert bound_selection_loss(0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published") == pytest.approx(
         0.6 * 0.5 ** (1 / 3) + 4 * 0.1
     )
 
 
 def test_below_two_only_theorem_b_is_used():
     known = law(Fraction(3, 2))
-    assert loss_bound(0.3, 0.1, 5, known) == pytest.approx(kappa(known, 0.6) + 0.4)
-    assert loss_bound(0.3, 0.1, 2, known) == pytest.approx(kappa(known, 0.6) + 0.1), (
+    assert bound_selection_loss(0.3, 0.1, 5, known) == pytest.approx(kappa(known, 0.6) + 0.4)
+    assert bound_selection_loss(0.3, 0.1, 2, known) == pytest.approx(kappa(known, 0.6) + 0.1), (
         "not (gamma - 1) beta, which is less"
     )
 
@@ -169,18 +173,18 @@ def test_the_noise_fits_the_budget_and_no_less_would(gamma, sided, accounting):
         (3, 0.01, 4),
         (20, 0.05, 10**6),
     ):
-        alpha = largest_alpha(epsilon, beta, candidates, known, sided, accounting)
+        alpha = largest_selection_alpha(epsilon, beta, candidates, known, sided, accounting)
         if alpha == 0:
             assert scale_loss(beta, candidates, known, sided, accounting) >= epsilon
             continue
         assert scale_loss(beta, candidates, known, sided, accounting) < epsilon
-        assert loss_bound(alpha, beta, candidates, known, sided, accounting) <= epsilon
-        assert loss_bound(alpha * 1.00002, beta, candidates, known, sided, accounting) > epsilon
+        assert bound_selection_loss(alpha, beta, candidates, known, sided, accounting) <= epsilon
+        assert bound_selection_loss(alpha * 1.00002, beta, candidates, known, sided, accounting) > epsilon
         if accounting == "tight":
-            assert alpha >= largest_alpha(epsilon, beta, candidates, known, sided, "published")
+            assert alpha >= largest_selection_alpha(epsilon, beta, candidates, known, sided, "published")
 
 
 def test_absurd_budgets():
-    assert 1e13 < largest_alpha(1e12, 0.1, 5, QUARTIC, "one", "tight") < 1e16
-    assert largest_alpha(5e-324, 0, 5, QUARTIC, "one", "tight") >= 0
-    assert largest_alpha(1, 5, 5, QUARTIC, "one", "tight") == 0
+    assert 1e13 < largest_selection_alpha(1e12, 0.1, 5, QUARTIC, "one", "tight") < 1e16
+    assert largest_selection_alpha(5e-324, 0, 5, QUARTIC, "one", "tight") >= 0
+    assert largest_selection_alpha(1, 5, 5, QUARTIC, "one", "tight") == 0

@@ -13,7 +13,7 @@ import pytest
 from scipy import integrate, optimize
 
 from sordino import COUNTING, Seeded, Sensitivity, SparseVector
-from sordino.mechanisms.crossings.correction import best_correction, reaches, stays
+from sordino.mechanisms.crossings.correction import best_correction, lead_probability, stays
 from sordino.mechanisms.crossings.split import (
     Task,
     best_success,
@@ -53,7 +53,7 @@ def test_every_pair_of_laws_has_its_closed_form(query, threshold, s, b):
     with mpmath.workdps(25):
         for z in (-30, -3, -1e-6, 0, 1e-6, 0.5, 3, 10, 60):
             exact = by_quadrature(z, (query, s), (threshold, b))
-            assert reaches(z, (query, s), (threshold, b)) == pytest.approx(
+            assert lead_probability(z, (query, s), (threshold, b)) == pytest.approx(
                 float(exact), rel=1e-12, abs=1e-15
             ), z
             assert stays(z, (query, s), (threshold, b)) == pytest.approx(
@@ -62,12 +62,12 @@ def test_every_pair_of_laws_has_its_closed_form(query, threshold, s, b):
 
 
 def test_oracles_of_the_difference():
-    assert reaches(10, (E, 4), (L, 2)) == pytest.approx(0.106077691332, abs=1e-12)  # C1
-    assert reaches(3, (E, 2), (L, 2)) == pytest.approx(0.334695240223, abs=1e-12)  # C3, equal scales
-    assert reaches(0, (E, 4), (E, 2)) == pytest.approx(2 / 3, abs=1e-12)  # S1
-    assert reaches(0, (E, 4), (L, 2)) == pytest.approx(5 / 6, abs=1e-12)  # S8
-    assert reaches(-3, (L, 4), (L, 2.5)) == pytest.approx(0.708953793877, abs=1e-12)  # L1
-    z = optimize.brentq(lambda z: reaches(z, (E, 4), (E, 2)) - 0.05, 0, 50)
+    assert lead_probability(10, (E, 4), (L, 2)) == pytest.approx(0.106077691332, abs=1e-12)  # C1
+    assert lead_probability(3, (E, 2), (L, 2)) == pytest.approx(0.334695240223, abs=1e-12)  # C3, equal scales
+    assert lead_probability(0, (E, 4), (E, 2)) == pytest.approx(2 / 3, abs=1e-12)  # S1
+    assert lead_probability(0, (E, 4), (L, 2)) == pytest.approx(5 / 6, abs=1e-12)  # S8
+    assert lead_probability(-3, (L, 4), (L, 2.5)) == pytest.approx(0.708953793877, abs=1e-12)  # L1
+    z = optimize.brentq(lambda z: lead_probability(z, (E, 4), (E, 2)) - 0.05, 0, 50)
     assert z == pytest.approx(10.3610686618, abs=1e-8)  # L2
 
 
@@ -99,7 +99,7 @@ def test_no_correction_on_a_grid_is_better(query, threshold, run, margin, s, b):
     def value(r):
         below, above = (
             stays(r + margin, (query, s), (threshold, b)),
-            reaches(r - margin, (query, s), (threshold, b)),
+            lead_probability(r - margin, (query, s), (threshold, b)),
         )
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 
@@ -149,7 +149,7 @@ def test_oracle_of_the_true_success():
     task = Task(E, L, 2, 1, False, 10, 0.0)  # scales 4 and 2
     r = best_correction(10, 0, (E, 4), (L, 2))
     assert math.exp(log_success(task, 0.5, r)) == pytest.approx(0.0289486222218, abs=1e-9)  # C10
-    assert stays(r, (E, 4), (L, 2)) ** 10 * reaches(r, (E, 4), (L, 2)) == pytest.approx(
+    assert stays(r, (E, 4), (L, 2)) ** 10 * lead_probability(r, (E, 4), (L, 2)) == pytest.approx(
         0.0350493899481, abs=1e-12
     )  # C9
 

@@ -24,7 +24,7 @@ from sordino.grid import CLAMP
 from sordino.mechanisms import step_selection as public
 from sordino.mechanisms.smooth import smooth_step_selection as smooth
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
-from sordino.mechanisms.smooth.smooth_step_selection import affordable
+from sordino.mechanisms.smooth.smooth_step_selection import losers_fit
 from sordino.mechanisms.smooth.step_atoms import DIGITS, FINE, ROOM, heights, ratio_for
 from support.steps import law, losers
 
@@ -44,10 +44,10 @@ def made(**changes):
 )
 def test_what_all_losers_cost(rate, m):
     share = losers(math.exp(-float(rate)), m)
-    assert affordable(Fraction(rate), Fraction(share * (1.001 if float(rate) >= 0.3 else 1.03)), m), (
+    assert losers_fit(Fraction(rate), Fraction(share * (1.001 if float(rate) >= 0.3 else 1.03)), m), (
         "groups of levels lose a little"
     )
-    assert not affordable(Fraction(rate), Fraction(share * 0.999), m)
+    assert not losers_fit(Fraction(rate), Fraction(share * 0.999), m)
     assert share <= math.log(m)
 
 
@@ -71,8 +71,8 @@ def test_a_rate_is_affordable_for_certain():
             lambda k: (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 3))) ** (m - 1), [0, mpmath.inf]
         )
         share = Fraction(str(-mpmath.log(kept)))
-    assert affordable(rate, share + Fraction(1, 10**18), m)
-    assert not affordable(rate, share - Fraction(1, 10**9), m)
+    assert losers_fit(rate, share + Fraction(1, 10**18), m)
+    assert not losers_fit(rate, share - Fraction(1, 10**9), m)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_the_budget_is_divided_and_used_up(epsilon, m):
     split = made(epsilon=epsilon, candidates=m, beta=0.3).split
     assert sum(split) == (Fraction(str(epsilon)) if isinstance(epsilon, float) else epsilon)
     assert split.winner > 0
-    assert affordable(*split, m)
+    assert losers_fit(*split, m)
     assert split.winner * (1 << 40) % 1 == 0
     more = split.winner * Fraction(101, 100)
-    assert more >= sum(split) or not affordable(more, sum(split) - more, m), "noise could be smaller"
+    assert more >= sum(split) or not losers_fit(more, sum(split) - more, m), "noise could be smaller"
 
 
 def test_a_single_candidate_and_a_public_scale_leave_all_to_the_winner():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sordino.noise import Probability, bernoulli_exp, uniform_below
-from sordino.noise.samplers.bernoulli import below
+from sordino.noise.samplers.bernoulli import is_below
 from support.scripted import Scripted
 
 RATES = [Fraction(1, 2), Fraction(1, 50), Fraction(3, 7), Fraction(1, 10**9), Fraction(20), Fraction(5000)]
@@ -50,7 +50,7 @@ def test_every_first_word_decides_as_the_digits_say(x):
     words = np.arange(1 << 16, dtype=np.uint16)
     first, second = p.bits(16), p.word(16, 64)
     for further, expected in ((second - 1, first + 1), (second + 1, first)):
-        coins = below(words, p, Scripted([further]))
+        coins = is_below(words, p, Scripted([further]))
         assert int(coins.sum()) == expected, (
             "all words below the first digits, and the equal one as its continuation says"
         )
@@ -62,9 +62,9 @@ def test_equal_digits_are_continued_without_end():
     p = Probability.exp(Fraction(1, 3))
     equal = np.array([p.bits(16)], dtype=np.uint16)
     script = [p.word(16, 64), p.word(80, 64), p.word(144, 64) - 1]
-    assert below(equal, p, Scripted(script)).tolist() == [True]
+    assert is_below(equal, p, Scripted(script)).tolist() == [True]
     script[-1] += 2
-    assert below(equal, p, Scripted(script)).tolist() == [False]
+    assert is_below(equal, p, Scripted(script)).tolist() == [False]
 
 
 @pytest.mark.parametrize(

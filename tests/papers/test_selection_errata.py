@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate
 
 from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
-from sordino.mechanisms.crossings.correction import best_correction, reaches, stays
+from sordino.mechanisms.crossings.correction import best_correction, lead_probability, stays
 from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import Geometric
 
@@ -147,7 +147,7 @@ def test_without_a_margin_the_best_product_is_the_same_for_all_noise(query, thre
     """Theorem 8 says "no smaller"; it is equal, so that it ranks neither noises nor splits of the budget."""
     pair = (query, 4.0), (threshold, 2.0)
     r = best_correction(run, 0, *pair)
-    product_rule = stays(r, *pair) ** run * reaches(r, *pair)
+    product_rule = stays(r, *pair) ** run * lead_probability(r, *pair)
     assert product_rule == pytest.approx(run**run / (run + 1) ** (run + 1), rel=1e-9)
 
 
@@ -155,7 +155,9 @@ def test_the_success_probability_is_no_product_because_all_questions_meet_one_th
     pair = (E, 4.0), (L, 2.0)
     r = best_correction(10, 0, *pair)
     assert r == pytest.approx(10.6358753, abs=1e-6)
-    assert stays(r, *pair) ** 10 * reaches(r, *pair) == pytest.approx(0.0350493899481, abs=1e-12)  # C9
+    assert stays(r, *pair) ** 10 * lead_probability(r, *pair) == pytest.approx(
+        0.0350493899481, abs=1e-12
+    )  # C9
     # In units of bound/epsilon with kappa = 2 and half the budget for each: scales 4 and 2.
     task = Task(E, L, kappa=2, positives=1, resample=False, run=10, margin=0.0)
     assert math.exp(log_success(task, 0.5, r)) == pytest.approx(0.0289486222218, abs=1e-10)  # C10
@@ -181,7 +183,7 @@ def test_the_bound_of_theorem_4_that_its_proof_uses_is_false_and_its_statement_i
 
 def test_appended_passes_are_dependent_and_the_printed_sum_exceeds_one():
     """Twenty passes over one answer at the threshold, correction 10: every pass meets the same noisy threshold."""
-    p = reaches(10, (E, 4.0), (L, 2.0))
+    p = lead_probability(10, (E, 4.0), (L, 2.0))
     with mpmath.workdps(20):
         fires = lambda rho: mpmath.exp(-(10 + rho) / 4) if rho > -10 else mpmath.mpf(1)  # noqa: E731
         missed = mpmath.quad(

@@ -25,7 +25,7 @@ from sordino import (
 from sordino.constraints import exact
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.plan import success as success_module
-from sordino.plan.success import Question, expected, log_tails, success
+from sordino.plan.success import Questions, expected, log_tails, success
 from support.enumeration import cdf, pmf
 
 E, L = "exponential", "laplace"
@@ -128,8 +128,8 @@ def by_sum(limit, passed, found, times):
 def test_several_branches_from_below_and_closer_with_more_nodes(monkeypatch, laws, limit, times):
     """Being found in any of several branches is no log-concave event: chords alone would not be below."""
     heights = (-260, -120, -60)
-    passed = [Question(law, height, 8 * max(times, 1)) for law, height in zip(laws, heights, strict=False)]
-    found = [Question(law, height + 150) for law, height in zip(laws, heights, strict=False)]
+    passed = [Questions(law, height, 8 * max(times, 1)) for law, height in zip(laws, heights, strict=False)]
+    found = [Questions(law, height + 150) for law, height in zip(laws, heights, strict=False)]
     truth, short = by_sum(limit, passed, found, times), []
     assert truth > 0.03
     for nodes in (1 << 4, 1 << 7, 1 << 14):
@@ -161,8 +161,8 @@ def turns(q, cuts, laws):
 def test_an_adaptive_task_at_the_hardest_answers(alpha):
     """All answers of a box that keep the margin: none fails more often than `expected` says, and one as often."""
     laws, cuts, rates = [(E, HALF), (E, HALF**2)], (2, 0), (LN2, 2 * LN2)
-    passed = [Question(Geometric(rate), -alpha - cut, 2) for rate, cut in zip(rates, cuts, strict=True)]
-    found = [Question(Geometric(rate), alpha - cut) for rate, cut in zip(rates, cuts, strict=True)]
+    passed = [Questions(Geometric(rate), -alpha - cut, 2) for rate, cut in zip(rates, cuts, strict=True)]
+    found = [Questions(Geometric(rate), alpha - cut) for rate, cut in zip(rates, cuts, strict=True)]
     beta = 1 - expected(Geometric(LN2), passed, found, 2)
     below, above = (-alpha, -alpha - 1), (alpha, alpha + 3)
     worst = max(1 - float(turns(q, cuts, laws)) for q in product(below, above, below, above))
@@ -172,8 +172,8 @@ def test_an_adaptive_task_at_the_hardest_answers(alpha):
 def test_an_adaptive_vector_is_asked_with_its_own_noise_and_boundaries():
     m = AdaptiveSparseVector(threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, boundaries=(4.5, 0.5))
     cuts = [math.ceil(7 + 4.5) - 7, math.ceil(7 + 0.5) - 7]
-    passed = [Question(law, -5 - cut, 3 * 2) for law, cut in zip(m.branch_noise, cuts, strict=True)]
-    found = [Question(law, 5 - cut) for law, cut in zip(m.branch_noise, cuts, strict=True)]
+    passed = [Questions(law, -5 - cut, 3 * 2) for law, cut in zip(m.branch_noise, cuts, strict=True)]
+    found = [Questions(law, 5 - cut) for law, cut in zip(m.branch_noise, cuts, strict=True)]
     beta = plan.accuracy(m, answers=3, alpha=5).beta
     assert beta == pytest.approx(1 - by_sum(m.threshold_noise, passed, found, 2), abs=1e-9)
     one = AdaptiveSparseVector(
@@ -293,7 +293,7 @@ def test_hybrids_are_asked_with_their_own_noise():
         (HybridSparseVector(k=3, threshold=9, epsilon=6, sensitivity=COUNTING), "own"),
     ):
         threshold = m.noise if limit is None else m.threshold_noise
-        short = by_sum(threshold, [Question(m.noise, -4, 20)], [Question(m.noise, 4)], 2)
+        short = by_sum(threshold, [Questions(m.noise, -4, 20)], [Questions(m.noise, 4)], 2)
         x = np.arange(4000)
         least = Geometric(3 * m.noise.rate)
         full = float((least.pmf(x) * m.noise.cdf(x + 8 - 1) ** 20 * threshold.cdf(x + 4)).sum())

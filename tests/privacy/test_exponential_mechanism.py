@@ -26,7 +26,7 @@ from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import exponential_mechanism
 from sordino.mechanisms.exponential_mechanism import _handicap, decide, with_lead
-from sordino.mechanisms.race import Gumbel, Race, select
+from sordino.mechanisms.race import Gumbel, ScoreRace, draw_places
 from sordino.noise import Geometric
 from support.choices import lead, lead_at_least, run, softmax
 from support.enumeration import float_log, neighbours
@@ -144,7 +144,7 @@ def test_the_ways_through_with_lead_are_taken():
 def test_a_long_list_is_raced_in_two_groups(rate, n, depth):
     steps = np.full(n, -depth)
     steps[7], steps[8] = 0, -1
-    race, entropy, draws = Race(steps, Fraction(str(rate))), Seeded(3), 4000
+    race, entropy, draws = ScoreRace(steps, Fraction(str(rate))), Seeded(3), 4000
     assert race._far.size == n - 2, "the far group is tried by turns"
     counts = np.zeros(3)
     for _ in range(draws):
@@ -158,7 +158,7 @@ def test_a_long_list_is_raced_in_two_groups(rate, n, depth):
 
 def test_every_place_is_in_one_group():
     steps = -np.arange(200)
-    race = Race(steps, Fraction(1, 10))
+    race = ScoreRace(steps, Fraction(1, 10))
     assert race._edge == math.ceil(10 * math.log(200))
     assert np.concatenate([race._near, race._far]).tolist() == list(range(200))
     assert race._near.size == race._edge + 1
@@ -167,7 +167,7 @@ def test_every_place_is_in_one_group():
 def test_the_excess_of_an_arrival_is_geometric_whatever_the_place():
     steps = np.full(400, -56)
     steps[0] = 0
-    race = Race(steps, Fraction(1, 8))
+    race = ScoreRace(steps, Fraction(1, 8))
     assert race._far.size == 399
     arrived = list(islice(race.arrivals(Seeded(4)), 6))
     places, excess = np.concatenate([a for a, _ in arrived]), np.concatenate([b for _, b in arrived])
@@ -351,7 +351,7 @@ def test_gumbel_top_k_peels():
     entropy, r = Seeded(8), math.exp(-0.5)
     seen = {}
     for _ in range(draws):
-        found = tuple(select(np.array(q), 2, rate, entropy).tolist())
+        found = tuple(draw_places(np.array(q), 2, rate, entropy).tolist())
         seen[found] = seen.get(found, 0) + 1
     cells = [(i, j) for i in range(4) for j in range(4) if i != j]
     left = {i: [x for j, x in enumerate(q) if j != i] for i in range(4)}

@@ -17,7 +17,7 @@ from sordino.audit.enumeration.gumbel_sparse_vector import transcripts
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import BoundedRange, Pure, Range, repeat
 from sordino.mechanisms import gumbel_sparse_vector
-from sordino.mechanisms.gumbel_sparse_vector import Uniform, decide, select, stages
+from sordino.mechanisms.gumbel_sparse_vector import Uniform, decide, select_positives, stages
 from support.fit import LEVEL
 from support.quiet import gumbel_law
 from support.scripted import Scripted
@@ -118,21 +118,21 @@ def test_a_uniform_number_of_zeros_passes_nothing_that_is_not_certain():
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
     heights = np.random.default_rng(2).integers(-12, -2, 400)
-    whole = [select(heights, ONE, 9, Seeded(seed)) for seed in range(20)]
+    whole = [select_positives(heights, ONE, 9, Seeded(seed)) for seed in range(20)]
     monkeypatch.setattr(gumbel_sparse_vector, "_FIRST_QUESTIONS", size)
     monkeypatch.setattr(gumbel_sparse_vector, "_MOST_QUESTIONS", size)
     for seed, (places, asked) in enumerate(whole):
-        found, again = select(heights, ONE, 9, Seeded(seed))
+        found, again = select_positives(heights, ONE, 9, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)
 
 
 @pytest.mark.parametrize("band", [0.5, 1e-3])
 def test_decimals_decide_as_floats_do(monkeypatch, band):
     heights = np.random.default_rng(3).integers(-6, 1, 60)
-    plain = [select(heights, HALF, 5, Seeded(seed)) for seed in range(20)]
+    plain = [select_positives(heights, HALF, 5, Seeded(seed)) for seed in range(20)]
     monkeypatch.setattr(gumbel_sparse_vector, "_SUM_BAND", band)
     for seed, (places, asked) in enumerate(plain):
-        found, again = select(heights, HALF, 5, Seeded(seed))
+        found, again = select_positives(heights, HALF, 5, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)
 
 

@@ -112,7 +112,7 @@ class Chances:
                     raise Again
                 return np.array([chances.level()])
 
-        monkeypatch.setattr(exponential_mechanism, "Race", Race)
+        monkeypatch.setattr(exponential_mechanism, "ScoreRace", Race)
         monkeypatch.setattr(exponential_mechanism, "Geometric", Geometric)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sordino import Seeded, SmoothSelection, audit
 from sordino.cost import Pure
-from sordino.mechanisms.smooth.smooth_selection import INFLATED, d_m, k2, kappa, loss_bound
+from sordino.mechanisms.smooth.smooth_selection import INFLATED, bound_selection_loss, d_m, k2, kappa
 from sordino.noise import GeneralizedCauchy
 from support.heavy import CutOff, loss, winning, worst
 
@@ -98,11 +98,11 @@ STARTS = [(0, 0, 1.5), (1, 1, -1.5), (-2, -1, 1.5), (0.5, 4, 0.0)]
 def test_a_search_finds_nothing_above_the_bound(gamma, candidates, beta, alpha):
     known = law(gamma)
     found = worst(known, alpha, beta, candidates, STARTS)
-    bound = loss_bound(alpha, beta, candidates, known)
+    bound = bound_selection_loss(alpha, beta, candidates, known)
     assert 0.4 * bound < found <= bound
-    assert bound <= loss_bound(alpha, beta, candidates, known, "one", "published")
+    assert bound <= bound_selection_loss(alpha, beta, candidates, known, "one", "published")
     if candidates == 2:  # the control: a bound that forgets that two scores move
-        assert found > loss_bound(alpha / 2, beta, candidates, known)
+        assert found > bound_selection_loss(alpha / 2, beta, candidates, known)
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_search_with_signed_noise(gamma, candidates, beta, alpha):
     assert (
         0
         < worst(known, alpha, beta, candidates, STARTS[:1], signed=True)
-        <= loss_bound(alpha, beta, candidates, known, "two")
+        <= bound_selection_loss(alpha, beta, candidates, known, "two")
     )
 
 
@@ -120,7 +120,11 @@ def test_a_search_with_signed_noise(gamma, candidates, beta, alpha):
 @pytest.mark.parametrize("candidates", [2, 5])
 def test_a_search_below_two(candidates):
     known = law(Fraction(3, 2))
-    assert 0 < worst(known, 0.5, 0.2, candidates, STARTS[:2]) <= loss_bound(0.5, 0.2, candidates, known)
+    assert (
+        0
+        < worst(known, 0.5, 0.2, candidates, STARTS[:2])
+        <= bound_selection_loss(0.5, 0.2, candidates, known)
+    )
 
 
 def test_the_winners_share_is_attained_with_two_scores():

@@ -126,7 +126,7 @@ def _warning() -> None:
     """A library warns about the numbers that it was given."""
     from sordino.data.csv import answer_lines as lines
 
-    number = lines.number
+    number = lines.read_number
 
     def warned(text: bytes) -> float:
         value = number(text)
@@ -134,7 +134,7 @@ def _warning() -> None:
             warnings.warn(f"no number: {len(text)} bytes", stacklevel=2)
         return value
 
-    lines.number = warned
+    lines.read_number = warned
 
 
 _INSTALLED: dict[str, Callable[[], None]] = {

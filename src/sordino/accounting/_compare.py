@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.accounting._pld import MISSING, SLACK, distribution_of, work_of
-from sordino.accounting.parts import parts_of, total_of
+from sordino.accounting.parts import count_parts, total_of
 from sordino.constraints import TRUTH
 from sordino.cost import ZCDP, Composition, Cost
 from sordino.cost.composition import exact_epsilon, split_failures
@@ -82,7 +82,7 @@ class Comparison:
         return min(route.epsilon for route in self.routes if not route.reference)
 
     def __str__(self) -> str:
-        count = sum(times for _, times in parts_of(self.cost))
+        count = sum(times for _, times in count_parts(self.cost))
         rows = [
             f"  {route.name:<6} {_write_epsilon(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
             for route in self.routes
@@ -134,7 +134,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
         TRUTH("compare.reference", reference),
     )
     # Failures are set aside once for all routes: each is about the parts as they are when none fails.
-    failing, firm = split_failures(parts_of(total))
+    failing, firm = split_failures(count_parts(total))
     whole = Composition(firm)
 
     def route(name: str, epsilon_at: Callable[[float], float], note: str) -> Route:
@@ -173,7 +173,7 @@ def _reference_route(total: Cost, delta: Fraction) -> Route:
 
     Nothing that goes wrong in it may take the table away.
     """
-    parts = parts_of(total)
+    parts = count_parts(total)
     try:
         # The margin for what its sums may have lost would take all of delta.
         if delta <= SLACK:

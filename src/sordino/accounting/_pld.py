@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.accounting.parts import Parts, parts_of, total_of
+from sordino.accounting.parts import Parts, count_parts, total_of
 from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
-from sordino.cost.conversion import above, below, checked_delta, checked_epsilon
+from sordino.cost.conversion import checked_delta, checked_epsilon, round_down, round_up
 from sordino.cost.digits import digits
 from sordino.cost.keys import ordered
 from sordino.errors import InvalidParameter, UnsupportedBackend
@@ -60,7 +60,7 @@ class LossDistribution:
         It is inf if there is none, or if delta is at most 1e-11.
         """
         # A part of delta is kept back for what the sums may have lost.
-        left = below(checked_delta(delta) - Fraction(SLACK))
+        left = round_down(checked_delta(delta) - Fraction(SLACK))
         return max(0.0, float(self.distribution.get_epsilon_for_delta(left))) if left > 0 else math.inf
 
     def delta(self, epsilon: float) -> float:
@@ -68,7 +68,7 @@ class LossDistribution:
 
         It is that of dp_accounting and 1e-11, for what its sums may have lost.
         """
-        found = float(self.distribution.get_delta_for_epsilon(below(checked_epsilon(epsilon))))
+        found = float(self.distribution.get_delta_for_epsilon(round_down(checked_epsilon(epsilon))))
         # If the sum came out as NaN, which is not at most 1, nothing is known: delta is 1.
         return min(1.0, max(found, 0.0) + SLACK) if found <= 1 else 1.0
 
@@ -105,7 +105,7 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
     width = POSITIVE("pld.interval", interval)
     if width > 1:
         raise InvalidParameter(f"pld.interval must be a number in (0, 1]; got {shown(interval)}.")
-    return distribution_of(parts_of(total_of(costs, "pld")), width, "pld")
+    return distribution_of(count_parts(total_of(costs, "pld")), width, "pld")
 
 
 def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribution:
@@ -175,9 +175,11 @@ def _distribution_of_part(part: Cost, aligned: str | None, width: Fraction) -> A
     if not isinstance(part, Range):
         pair = (part.epsilon_, part.delta_) if isinstance(part, Approximate) else (part.pure(), 0)
         common = importlib.import_module("dp_accounting.pld.common")
-        return library.from_privacy_parameters(common.DifferentialPrivacyParameters(*map(above, pair)), step)
+        return library.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(*map(round_up, pair)), step
+        )
     oriented = aligned is not None and part.orientation == aligned
-    low, high = above(part.low), above(part.high)
+    low, high = round_up(part.low), round_up(part.high)
     if not oriented:
         low, high = min(low, high), max(low, high)
     # Masses by their logarithms, because the smaller one may leave the floats.

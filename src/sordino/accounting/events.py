@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from sordino.accounting._pld import dp_accounting
-from sordino.accounting.parts import parts_of, total_of
+from sordino.accounting.parts import count_parts, total_of
 from sordino.cost import RDP, Approximate, Cost, Pure
-from sordino.cost.conversion import above
+from sordino.cost.conversion import round_up
 from sordino.cost.keys import ordered
 from sordino.errors import InvalidParameter
 
@@ -44,7 +44,7 @@ def to_dp_events(costs: Any) -> Any:
     1.861
     """
     library = dp_accounting("dp_accounting", "to_dp_events")
-    parts = ordered(parts_of(total_of(costs, "to_dp_events")))
+    parts = ordered(count_parts(total_of(costs, "to_dp_events")))
     # One by one, because `PLDAccountant` ignores the count of randomized response.
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
@@ -55,11 +55,11 @@ def to_dp_events(costs: Any) -> Any:
     for part, count in parts:
         if isinstance(part, Pure):
             events += [
-                library.RandomizedResponseDpEvent(_random_answer_share(above(part.epsilon_)), 2)
+                library.RandomizedResponseDpEvent(_random_answer_share(round_up(part.epsilon_)), 2)
             ] * count
         else:
             slope, level = _bounding_line(part)
-            events.append(library.ZCDpEvent(rho=above(count * slope), xi=above(count * level)))
+            events.append(library.ZCDpEvent(rho=round_up(count * slope), xi=round_up(count * level)))
     return library.ComposedDpEvent(events)
 
 

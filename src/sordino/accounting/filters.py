@@ -16,7 +16,7 @@ from itertools import pairwise
 from threading import RLock
 from typing import Any, NoReturn, final
 
-from sordino.accounting.parts import approximate_sums, cost_of, exact_rdp, parts_of
+from sordino.accounting.parts import approximate_sums, cost_of, count_parts, exact_rdp
 from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.cost import RDP, ZCDP, Approximate, Cost, Pure
 from sordino.cost.conversion import checked_delta
@@ -255,7 +255,7 @@ class RDPFilter:
         return _convert_at_delta(curve, delta, "RDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
-        parts = parts_of(cost_of(cost, "RDPFilter"))
+        parts = count_parts(cost_of(cost, "RDPFilter"))
         # One amount for each order: the first that would pass its limit stops the filter (filters).
         amounts = zip(self._orders.items(), exact_rdp(parts, self._orders.values()), strict=True)
         return {

@@ -10,7 +10,7 @@ from typing import Any
 from sordino.constraints import shown
 from sordino.cost import ZCDP, Approximate, Composition, Cost, compose
 from sordino.cost.composition import summed
-from sordino.cost.conversion import above
+from sordino.cost.conversion import round_up
 from sordino.cost.rdp_sum import MANY, summed_rdp
 from sordino.errors import InvalidParameter
 
@@ -45,7 +45,7 @@ def total_of(costs: Any, caller: str) -> Cost:
     return compose(*(cost_of(thing, caller) for thing in costs))
 
 
-def parts_of(cost: Cost) -> Parts:
+def count_parts(cost: Cost) -> Parts:
     """Return the parts of a cost with their counts; nothing for a cost of nothing."""
     whole = compose(cost)
     return whole.parts if isinstance(whole, Composition) else frozenset({(whole, 1)})
@@ -63,7 +63,7 @@ def exact_rdp(parts: Parts, orders: Iterable[Fraction]) -> list[Fraction | float
 
     def at(order: Fraction) -> Fraction | float:
         # The order is rounded up: a divergence never falls with the order.
-        reached = above(order)
+        reached = round_up(order)
         values = [(many(reached), 1)] if many else [(part.rdp(reached), count) for part, count in curves]
         if not all(value < math.inf for value, _ in values):
             return math.inf
@@ -77,7 +77,7 @@ def approximate_sums(cost: Cost) -> tuple[Fraction | float, Fraction]:
 
     The first is inf if a part has neither a pure epsilon nor an (epsilon, delta) pair.
     """
-    parts = parts_of(cost)
+    parts = count_parts(cost)
     delta = sum((count * part.delta_ for part, count in parts if isinstance(part, Approximate)), Fraction(0))
     epsilon = summed(
         (part.epsilon_ if isinstance(part, Approximate) else part.pure(), count) for part, count in parts

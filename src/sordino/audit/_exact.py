@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.audit.continuous.continuous import Asked, Continuous, points
-from sordino.audit.continuous.integrals import Budget
+from sordino.audit.continuous.integrals import CellBudget
 from sordino.audit.continuous.report import loss as continuous_loss, report as continuous_report
-from sordino.audit.enumeration.neighbours import checked_pair, listed
+from sordino.audit.enumeration.neighbours import checked_pair, list_answers
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.output_keys import Partition
 from sordino.audit.enumeration.pairs import Audit, Pair
@@ -127,7 +127,7 @@ def exact(
         asked = Asked(
             slack=share,
             tail=left_out,
-            budget=Budget(vectors),
+            budget=CellBudget(vectors),
             cuts=points(partition, "audit.exact.partition"),
         )
         if search:
@@ -185,7 +185,7 @@ def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
             "audit.exact needs answers_a and answers_b, or neighbours, "
             "or search=True with n, how many answers."
         )
-    return max(1, len(listed(pairs[0][0])))
+    return max(1, len(list_answers(pairs[0][0])))
 
 
 def _check_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:

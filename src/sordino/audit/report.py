@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from sordino.audit.written import at_least, at_most, interval, ready, short
+from sordino.audit.written import at_least, at_most, ready, short, write_interval
 from sordino.cost import Cost
 from sordino.errors import ClaimBroken
 from sordino.releases import plain
@@ -47,7 +47,7 @@ class Witness:
     def __str__(self) -> str:
         return (
             f"output {short(self.output)} between {short(self.answers_a)} and {short(self.answers_b)}: "
-            f"log ratio {interval(self.at_least, self.at_most)}"
+            f"log ratio {write_interval(self.at_least, self.at_most)}"
         )
 
 
@@ -279,16 +279,16 @@ class ExactReport:
         )
         lines = [
             f"{self.name}: claim {self.claimed!r} {'BROKEN' if self.broken else 'not broken'}",
-            f"  loss     {interval(self.epsilon_at_least, self.epsilon_at_most)} ({covered})",
+            f"  loss     {write_interval(self.epsilon_at_least, self.epsilon_at_most)} ({covered})",
             f"  worst    {self.witness}",
         ]
         lines += [
-            f"  delta    {interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, "
+            f"  delta    {write_interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, "
             f"claimed {each.claimed:.3g} ({every})"
             for each in self.deltas
         ]
         lines += [
-            f"  Rényi    {interval(each.at_least, each.at_most)} at order {each.alpha:g}, "
+            f"  Rényi    {write_interval(each.at_least, each.at_most)} at order {each.alpha:g}, "
             f"claimed {each.claimed:.9g}"
             for each in self.divergences
         ]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 from sordino.audit.report import Delta, Divergence
 from sordino.constraints import shown
 from sordino.cost import BoundedRange, Cost, Pure, Range
+from sordino.cost.conversion import round_down, round_up
 from sordino.errors import InvalidParameter
 
 _DEFAULT_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
@@ -116,7 +117,7 @@ class Claimed:
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
             # A delta does not rise with epsilon, so the next smaller float claims no less.
-            claimed = 0.0 if epsilon is None else self.whole.delta(below(epsilon))
+            claimed = 0.0 if epsilon is None else self.whole.delta(round_down(epsilon))
             at = float(self.whole.pure() if epsilon is None else epsilon)
             deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
         at_claim = deltas[where.index(None)] if None in where else None
@@ -152,23 +153,12 @@ def _check_epsilon(epsilon: Fraction) -> Fraction:
     return epsilon
 
 
-def above(x: Fraction | float) -> float:
-    """Return the smallest float that is at least x."""
-    near = float(x)
-    return near if near == math.inf or Fraction(near) >= x else math.nextafter(near, math.inf)
-
-
-def below(x: Fraction | float) -> float:
-    """Return the largest float that is at most x, a finite number."""
-    return -above(-x)
-
-
 def _claimed_divergence(cost: Cost, alpha: Fraction) -> float:
     """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
     rho = cost.zcdp()
     # A divergence does not fall with the order, so the next larger float claims no less.
-    order = above(alpha)
-    return min(cost.rdp(order), math.inf if rho == math.inf else above(Fraction(rho) * alpha))
+    order = round_up(alpha)
+    return min(cost.rdp(order), math.inf if rho == math.inf else round_up(Fraction(rho) * alpha))
 
 
 def _claims_more_than_pure(cost: Cost, pure: Fraction) -> bool:
@@ -199,7 +189,8 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
         return math.inf
     ends = Fraction(forth), Fraction(back)
     if isinstance(cost, BoundedRange):
-        return below(sum(ends) - cost.pure())
+        # Rounding its negative up rounds it down, whatever its sign.
+        return -round_up(cost.pure() - sum(ends))
     # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
     ways = ((cost.high, cost.low), (cost.low, cost.high))
-    return below(min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))
+    return -round_up(-min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))

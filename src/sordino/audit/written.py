@@ -36,7 +36,7 @@ def _write_rounded(x: float, digits: int, rounding: str) -> str:
     )
 
 
-def interval(low: float, high: float) -> str:
+def write_interval(low: float, high: float) -> str:
     """Return a range in words, rounded outward."""
     return f"{at_least(low)} to {at_most(high)}" if math.isfinite(high) else f"at least {at_least(low)}"
 

@@ -14,14 +14,14 @@ from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Constraint, Number, exact
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
     pure_delta,
     pure_epsilon,
     pure_rdp,
+    round_down,
+    round_up,
     stated,
 )
 from sordino.cost.digits import digits, nearest, ratio
@@ -93,7 +93,7 @@ class Approximate:
     def rdp(self, alpha: float) -> float:
         """Return the divergence of randomized response if delta is 0, else inf."""
         order = checked_alpha(alpha)
-        return pure_rdp(above(self.epsilon_), order) if self.delta_ == 0 else math.inf
+        return pure_rdp(round_up(self.epsilon_), order) if self.delta_ == 0 else math.inf
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta`; inf below the delta of this cost."""
@@ -106,7 +106,8 @@ class Approximate:
         # From its own epsilon on only the failure is left.
         least = checked_epsilon(epsilon)
         return raised_delta(
-            self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))
+            self.delta_,
+            0.0 if least >= self.epsilon_ else pure_delta(round_up(self.epsilon_), round_down(least)),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
-    lifted,
-    raised,
+    raise_delta,
+    raise_divergence,
+    round_down,
+    round_up,
     settled,
     stated,
 )
@@ -75,18 +75,18 @@ class BoundedRange:
     def rdp(self, alpha: float) -> float:
         """Return the largest divergence of a two-point pair over all places of the interval."""
         order = checked_alpha(alpha)
-        return 0.0 if self.epsilon_ == 0 else bounded_rdp(above(self.epsilon_), order)
+        return 0.0 if self.epsilon_ == 0 else bounded_rdp(round_up(self.epsilon_), order)
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all places of the interval."""
-        left = below(checked_delta(delta))
+        left = round_down(checked_delta(delta))
         if self.epsilon_ == 0:
             return 0.0
         # At delta 0 only the pure bound holds: the interval contains 0, so its width bounds every loss.
         if left == 0:
             return stated(self.epsilon_)
         # A wider interval has a larger curve, so the width is rounded up.
-        width = above(self.epsilon_)
+        width = round_up(self.epsilon_)
         # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
         reach = math.sqrt(left * -math.expm1(-width))
         guess = 0.0 if reach >= 1 else max(0.0, (width + 2 * math.log1p(-reach)) * (1 + 1e-12))
@@ -95,7 +95,7 @@ class BoundedRange:
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all places of the interval."""
         least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.epsilon_ else bounded_delta(above(self.epsilon_), below(least))
+        return 0.0 if least >= self.epsilon_ else bounded_delta(round_up(self.epsilon_), round_down(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameter, exact and as a float."""
@@ -107,7 +107,7 @@ def bounded_delta(width: float, epsilon: float) -> float:
     if epsilon >= width:
         return 0.0
     short = math.expm1((epsilon - width) / 2)
-    return raised(short * (short / -math.expm1(-width)))  # its square alone would leave the floats
+    return raise_delta(short * (short / -math.expm1(-width)))  # its square alone would leave the floats
 
 
 def bounded_rdp(width: float, alpha: float) -> float:
@@ -125,7 +125,7 @@ def bounded_rdp(width: float, alpha: float) -> float:
     # Terms may cancel, so each is raised by a share of its own size.
     total = whole - rest + (whole - one) / order + _BOUNDED_ROUNDING * (whole + rest + (whole + one) / order)
     # The width and rho * alpha are bounds by themselves.
-    return lifted(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
+    return raise_divergence(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
 
 
 def _log_sinhc(y: float) -> float:

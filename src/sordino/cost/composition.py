@@ -19,8 +19,6 @@ from sordino.constraints import COUNT, WHOLE, shown
 from sordino.cost.approximate import Approximate
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
@@ -28,6 +26,8 @@ from sordino.cost.conversion import (
     pure_epsilon,
     rdp_delta,
     rdp_epsilon,
+    round_down,
+    round_up,
     stated,
 )
 from sordino.cost.digits import digits
@@ -133,9 +133,9 @@ class Composition:
             # Beyond the sum of pure epsilons only a failure is left to lose.
             return raised_delta(failing, 0.0)
         # Delta falls as epsilon rises, so the epsilon that is asked for is rounded down.
-        at, only = below(least), _find_lone_interval(firm)
+        at, only = round_down(least), _find_lone_interval(firm)
         # Each route is a bound of its own, so the smallest one holds (composition).
-        routes = [pure_delta(above(pure), at), rdp_delta(summed_rdp(firm), at)]
+        routes = [pure_delta(round_up(pure), at), rdp_delta(summed_rdp(firm), at)]
         routes += [only.delta(at)] if only else []
         # Two laws are the two orders of the neighbors: both must hold, so the larger delta counts.
         laws = () if only else loss_laws(firm)
@@ -163,7 +163,7 @@ def summed(amounts: Iterable[tuple[Fraction | float, int]]) -> Fraction | float:
         total += count * (amount if isinstance(amount, Fraction) else Fraction(amount))
         fractions = fractions and isinstance(amount, Fraction | int)
     # Somebody's own cost may give floats: their sum is rounded up, and said to be a float.
-    return total if fractions else above(total)
+    return total if fractions else round_up(total)
 
 
 def _write_count(count: int) -> str:

@@ -25,7 +25,7 @@ _SMALLEST_DIVERGENCE = 1e-290
 _LEAST_DELTA = 1e-321  # added to a delta that is not 0: more than what the smallest floats lose
 
 
-def above(number: Fraction | float) -> float:
+def round_up(number: Fraction | float) -> float:
     """Return the smallest float at least `number`; inf beyond the floats."""
     try:
         nearest = float(number)
@@ -46,11 +46,11 @@ def stated(number: Fraction | float) -> float:
 
     The shortest decimal is what a float means here.
     """
-    found = above(number)
+    found = round_up(number)
     return found if math.isinf(found) or Fraction(repr(found)) >= number else math.nextafter(found, math.inf)
 
 
-def below(number: Fraction | float) -> float:
+def round_down(number: Fraction | float) -> float:
     """Return the largest finite float at most `number`; inf for inf."""
     try:
         nearest = float(number)
@@ -84,10 +84,10 @@ def checked_alpha(alpha: float) -> float:
     if (number is None and alpha != math.inf) or (number is not None and number <= 1):
         raise InvalidParameter(f"alpha must be a number in (1, inf]; got {shown(alpha)}.")
     # Up, because a divergence never falls with the order.
-    return math.inf if number is None else max(above(number), 1 + 2**-40)
+    return math.inf if number is None else max(round_up(number), 1 + 2**-40)
 
 
-def lifted(divergence: float, epsilon: float) -> float:
+def raise_divergence(divergence: float, epsilon: float) -> float:
     """Return a computed divergence, or where floats lose their digits a number above it.
 
     `epsilon` is its limit.
@@ -95,7 +95,7 @@ def lifted(divergence: float, epsilon: float) -> float:
     return max(divergence, min(epsilon, _SMALLEST_DIVERGENCE))
 
 
-def raised(delta: float) -> float:
+def raise_delta(delta: float) -> float:
     """Return a computed delta above what its rounding may have lost, at most 1."""
     return min(1.0, delta * (1 + 1e-12) + _LEAST_DELTA)
 
@@ -115,7 +115,7 @@ def pure_rdp(epsilon: float, alpha: float) -> float:
     else:
         total = reach - math.log1p(math.exp(-epsilon)) + math.log1p(math.exp(-2 * reach - epsilon))
     # Rounding up: the terms carry relative errors of a few 2^-53, and the divergence never passes epsilon.
-    return lifted(min(epsilon, total / order * (1 + 1e-12)), epsilon)
+    return raise_divergence(min(epsilon, total / order * (1 + 1e-12)), epsilon)
 
 
 def pure_delta(epsilon0: float, epsilon: float) -> float:
@@ -125,7 +125,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
     if math.isinf(epsilon0):
         return 1.0
     # (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1), both sides divided by e^epsilon0 so that nothing overflows.
-    return raised(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
+    return raise_delta(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
 
 
 def pure_epsilon(epsilon0: float, delta: float) -> float:
@@ -207,7 +207,7 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
 
     # A positive logarithm would be a delta above 1, which says nothing.
     least = _minimum_over_orders(at)
-    return 1.0 if least >= 0 else raised(math.exp(least))
+    return 1.0 if least >= 0 else raise_delta(math.exp(least))
 
 
 def _log_one_minus_inverse(alpha: float) -> float:

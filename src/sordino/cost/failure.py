@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from sordino.cost.conversion import above, below, stated
+from sordino.cost.conversion import round_down, round_up, stated
 
 # Bits of a product of fractions up to which it is formed exactly; longer ones take too long.
 _EXACT_BITS = 1 << 12
@@ -27,11 +27,11 @@ def failure(deltas: Iterable[tuple[Fraction, int]]) -> Fraction:
         return 1 - math.prod(((1 - delta) ** count for delta, count in listed), start=Fraction(1))
     # Relative errors of a few 2^-53 in each term, all terms of one sign.
     # The logarithm of 0 does not exist. A delta that rounds up to 1 may as well be 1.
-    if any(above(delta) >= 1 for delta, _ in listed):
+    if any(round_up(delta) >= 1 for delta, _ in listed):
         return Fraction(1)
     # Counts and deltas are rounded up, toward more failures.
     # At -1000 the result is 1 in floats already, so that the cut changes nothing.
-    total = math.fsum(max(above(count) * math.log1p(-above(delta)), -1e3) for delta, count in listed)
+    total = math.fsum(max(round_up(count) * math.log1p(-round_up(delta)), -1e3) for delta, count in listed)
     return min(Fraction(1), Fraction(-math.expm1(total)) * (1 + Fraction(1, 10**14)))
 
 
@@ -43,7 +43,7 @@ def kept_epsilon(failing: Fraction, delta: Fraction, epsilon_at: Callable[[float
     if delta < failing:
         return math.inf
     # Of delta, (delta - f) / (1 - f) may be spent on the rest ("Guarantees that fail"), rounded down.
-    return epsilon_at(below((delta - failing) / (1 - failing) if failing < 1 else Fraction(0)))
+    return epsilon_at(round_down((delta - failing) / (1 - failing) if failing < 1 else Fraction(0)))
 
 
 def raised_delta(failing: Fraction, delta: float) -> float:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sordino.cost.bounded_range import BoundedRange
-from sordino.cost.conversion import above, settled
+from sordino.cost.conversion import round_up, settled
 from sordino.cost.keys import order_key
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
@@ -129,11 +129,11 @@ def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
 
 def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lattice | None:
     """Return the dominating law of one part; None if it has none or its ends are not floats."""
-    if not 0 < part.pure() <= LARGEST or above(part.pure()) < 1e-300:
+    if not 0 < part.pure() <= LARGEST or round_up(part.pure()) < 1e-300:
         return None
     # Randomized response, the two-point pair with equal ends.
     if isinstance(part, Pure):
-        p_low, p_high = masses(above(part.epsilon_), above(part.epsilon_))
+        p_low, p_high = masses(round_up(part.epsilon_), round_up(part.epsilon_))
         return Lattice(-part.epsilon_, 2 * part.epsilon_, (p_low, p_high), count)
     if isinstance(part, BoundedRange):
         return _bounded_range_lattice(part.epsilon_, count)

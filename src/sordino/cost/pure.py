@@ -8,14 +8,14 @@ from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
     pure_delta,
     pure_epsilon,
     pure_rdp,
+    round_down,
+    round_up,
     stated,
 )
 from sordino.cost.digits import digits, nearest, ratio
@@ -65,18 +65,18 @@ class Pure:
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of randomized response, the largest that epsilon allows."""
         # Epsilon and order are rounded up: the divergence falls with neither.
-        return pure_rdp(above(self.epsilon_), checked_alpha(alpha))
+        return pure_rdp(round_up(self.epsilon_), checked_alpha(alpha))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
         # The delta that is asked for is rounded down, which can only raise the answer.
-        return pure_epsilon(stated(self.epsilon_), below(checked_delta(delta)))
+        return pure_epsilon(stated(self.epsilon_), round_down(checked_delta(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` [kairouz2015, Thm 3.3 with k = 1]."""
         # Whether epsilon is reached is decided on fractions, before anything is rounded.
         least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))
+        return 0.0 if least >= self.epsilon_ else pure_delta(round_up(self.epsilon_), round_down(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameter, exact and as a float."""

@@ -11,7 +11,14 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number, text
-from sordino.cost.conversion import above, below, checked_alpha, checked_delta, checked_epsilon, stated
+from sordino.cost.conversion import (
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    round_down,
+    round_up,
+    stated,
+)
 from sordino.cost.digits import digits, nearest, ratio
 from sordino.cost.two_point import range_delta, range_epsilon, range_rdp
 from sordino.errors import InvalidParameter
@@ -89,21 +96,25 @@ class Range:
         """Return the divergence of the two-point pair at the ends, in its worse order."""
         order = checked_alpha(alpha)
         # The ends are rounded up: a wider interval has a larger curve.
-        return 0.0 if self.low == 0 else range_rdp(above(self.low), above(self.high), order)
+        return 0.0 if self.low == 0 else range_rdp(round_up(self.low), round_up(self.high), order)
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta`, for the two-point pair in its worse order."""
-        left = below(checked_delta(delta))
+        left = round_down(checked_delta(delta))
         return (
             0.0
             if self.low == 0
-            else range_epsilon(above(self.low), above(self.high), left, stated(self.pure()))
+            else range_epsilon(round_up(self.low), round_up(self.high), left, stated(self.pure()))
         )
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon`, for the two-point pair in its worse order."""
         least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.pure() else range_delta(above(self.low), above(self.high), below(least))
+        return (
+            0.0
+            if least >= self.pure()
+            else range_delta(round_up(self.low), round_up(self.high), round_down(least))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters, exact and as floats."""

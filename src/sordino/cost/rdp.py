@@ -16,14 +16,14 @@ from typing import Any, Literal, final
 
 from sordino.constraints import COUNT, DOMAIN_SIZE, NOT_NEGATIVE, POSITIVE, Constraint, Number, exact, shown
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
-    lifted,
+    raise_divergence,
     rdp_delta,
     rdp_epsilon,
+    round_down,
+    round_up,
     stated,
 )
 from sordino.cost.digits import digits, nearest, ratio
@@ -162,13 +162,13 @@ class RDP:
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
         # Where there is a pure epsilon it holds at every delta, and may be the smaller one.
-        left, pure = below(checked_delta(delta)), stated(self.pure())
+        left, pure = round_down(checked_delta(delta)), stated(self.pure())
         return pure if left == 0 or pure == 0 else min(pure, rdp_epsilon(self.rdp, left))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
         least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.pure() else rdp_delta(self.rdp, below(least))
+        return 0.0 if least >= self.pure() else rdp_delta(self.rdp, round_down(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters: exact as text, the main ones also as floats."""
@@ -237,11 +237,11 @@ def _divergence_at_order(curve: RDP, alpha: float) -> float:
     """Return the table at `alpha`, or the sum of the terms, rounded up."""
     if curve.table:
         return _table_chord(_curve_table_rows(curve), alpha)
-    terms = [above(curve.constant)]
+    terms = [round_up(curve.constant)]
     if curve.rho:
-        terms.append(above(curve.rho) * alpha)
+        terms.append(round_up(curve.rho) * alpha)
     if curve.laplace is not None:
-        terms.append(laplace_rdp(above(curve.laplace), steps_of(curve), alpha))
+        terms.append(laplace_rdp(round_up(curve.laplace), steps_of(curve), alpha))
     if curve.choices > 1 and alpha < math.inf:
         terms.append(union(curve) / (alpha - 1))
     terms = [term for term in terms if term]
@@ -274,7 +274,7 @@ def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, 
     rows: list[tuple[float, float]] = []
     least = math.inf
     for order, value in reversed(table):
-        least = min(least, above(value))
+        least = min(least, round_up(value))
         nearest = float(order)
         # Down, because what holds at an order holds below it.
         rows.append((nearest if nearest <= order else math.nextafter(nearest, 1.0), least))
@@ -304,7 +304,7 @@ def turning(curve: RDP) -> tuple[float, float]:
     Any order would be valid.
     """
     if curve.laplace is None:  # rho * order + ln(choices) / order, the order less 1
-        slope = above(curve.rho)
+        slope = round_up(curve.rho)
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
         return 1 + order, _divergence_at_order(curve, 1 + order)
     highest = math.log(LAST)
@@ -345,9 +345,9 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
     order, cap = alpha - 1, min(rate, rate * rate / 2 * alpha * (1 + 1e-15))
     # What one step of the grid does would leave the floats.
     if steps is not None and rate / steps < 1e-300:
-        return lifted(cap, rate)
+        return raise_divergence(cap, rate)
     total = _continuous_log_moment(rate, order) if steps is None else _discrete_log_moment(rate, steps, order)
-    return lifted(min(cap, total / order * (1 + 1e-12)), rate)
+    return raise_divergence(min(cap, total / order * (1 + 1e-12)), rate)
 
 
 def _continuous_log_moment(rate: float, order: float) -> float:

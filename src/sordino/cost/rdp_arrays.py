@@ -19,7 +19,7 @@ _ARRAY_ROUNDING = 2.0**-48  # a difference of rounded terms is raised by this sh
 _EXPONENT_LIMIT = 30.0  # beyond e^30 a moment is summed by its logarithm
 
 
-def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
+def interval_curves(lows: Floats, highs: Floats, alpha: float) -> Floats:
     """Return the curves for losses in [-low, high], each in its worse order."""
     order = alpha - 1
     best = np.zeros_like(lows)
@@ -42,7 +42,7 @@ def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
     return _cap_curves(best, (lows + highs) ** 2 / 8, np.maximum(lows, highs), alpha)
 
 
-def bounded(widths: Floats, alpha: float) -> Floats:
+def bounded_curves(widths: Floats, alpha: float) -> Floats:
     """Return the curves for losses in an interval of known width and unknown place."""
     order = alpha - 1
     whole, rest, one = (_log_sinhc_array(share * widths / 2) for share in (alpha, order, 1.0))
@@ -60,7 +60,7 @@ def _log_sinhc_array(y: Floats) -> Floats:
     return np.where(y > 1, far + np.log1p(-np.exp(-2 * far)) - np.log(2 * far), np.log1p(square / 6 * total))
 
 
-def laplace(rates: Floats, alpha: float | Floats) -> Floats:
+def laplace_curves(rates: Floats, alpha: float | Floats) -> Floats:
     """Return the curves of continuous Laplace noise on a number that moves by 1."""
     order = alpha - 1
     whole, reach = 2 * order + 1, order * rates
@@ -73,7 +73,7 @@ def laplace(rates: Floats, alpha: float | Floats) -> Floats:
     return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
 
 
-def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
+def discrete_curves(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
     """Return the curves of discrete Laplace noise on a number that moves by `steps` of the grid."""
     order = alpha - 1
     step = rates / steps
@@ -93,7 +93,7 @@ def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
     return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
 
 
-def table(orders: Floats, values: Floats, alpha: float) -> Floats:
+def table_chords(orders: Floats, values: Floats, alpha: float) -> Floats:
     """Return the chords of (alpha - 1) D between the orders of each table; rows of `values` do not fall."""
     # The first row at or above the order, and one past the end where there is none.
     place = (orders < alpha).sum(axis=1)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sordino.cost.bounded_range import BoundedRange
-from sordino.cost.conversion import above
+from sordino.cost.conversion import round_up
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range
@@ -43,19 +43,19 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
         terms = _terms_of_cost(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
         # One by one: costs that are few, or that arrays cannot sum, and counts that no float can hold.
         if terms is None or (terms.kind and count > 1 << 53):
-            rest.append((part, above(count)))
+            rest.append((part, round_up(count)))
             continue
         # Lines are summed exactly, and rounded after the sum.
         rho, constant = rho + count * terms.rho, constant + count * terms.constant
         if terms.kind:
             rows.setdefault(terms.kind, []).append((*terms.numbers, float(count)))
-    slope, level = above(rho), above(constant)
+    slope, level = round_up(rho), round_up(constant)
     sums = [_sum_curves_of_kind(kind, listed) for kind, listed in rows.items()]
 
     def at(order: float) -> float:
         # At order inf a term with rho 0 would be 0 times inf, which is no number.
         if math.isinf(order):
-            return _sum_rounded_up([above(count) * part.rdp(order) for part, count in parts])
+            return _sum_rounded_up([round_up(count) * part.rdp(order) for part, count in parts])
         own = [slope * order, level, *(total(order) for total in sums)]
         return _sum_rounded_up(own + [count * part.rdp(order) for part, count in rest])
 
@@ -69,11 +69,11 @@ def _terms_of_cost(part: Cost) -> _CurveTerms | None:
     if isinstance(part, RDP):
         found = _terms_of_rdp(part)
     elif isinstance(part, Pure):
-        found = _CurveTerms(kind="interval", numbers=(above(part.epsilon_), above(part.epsilon_)))
+        found = _CurveTerms(kind="interval", numbers=(round_up(part.epsilon_), round_up(part.epsilon_)))
     elif isinstance(part, Range):
-        found = _CurveTerms(kind="interval", numbers=(above(part.low), above(part.high)))
+        found = _CurveTerms(kind="interval", numbers=(round_up(part.low), round_up(part.high)))
     elif isinstance(part, BoundedRange):
-        found = _CurveTerms(kind="bounded", numbers=(above(part.epsilon_),))
+        found = _CurveTerms(kind="bounded", numbers=(round_up(part.epsilon_),))
     else:
         return None
     # Beyond these sizes the formulas over arrays would leave the floats.
@@ -91,13 +91,13 @@ def _terms_of_rdp(part: RDP) -> _CurveTerms:
     kind = ""
     noise: tuple[float, ...] = ()
     if part.laplace is not None:
-        rate, steps = above(part.laplace), steps_of(part)
+        rate, steps = round_up(part.laplace), steps_of(part)
         kind, noise = ("laplace", (rate,)) if steps is None else ("discrete", (rate, float(steps)))
     if part.choices == 1:
         return _CurveTerms(part.rho, part.constant, kind, noise)
     # The lowest point of a curve with a union bound belongs to all its terms together.
     return _CurveTerms(
-        kind=f"union {kind}", numbers=(*noise, above(part.rho), above(part.constant), union(part))
+        kind=f"union {kind}", numbers=(*noise, round_up(part.rho), round_up(part.constant), union(part))
     )
 
 
@@ -125,12 +125,12 @@ def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Float
 
     if kind.startswith("table"):
         orders, values = np.stack(numbers[::2], axis=1), np.stack(numbers[1::2], axis=1)
-        return lambda order: arrays.table(orders, values, order)
+        return lambda order: arrays.table_chords(orders, values, order)
     noises: dict[str, Callable[..., Floats]] = {
-        "interval": arrays.interval,
-        "bounded": arrays.bounded,
-        "laplace": arrays.laplace,
-        "discrete": arrays.discrete,
+        "interval": arrays.interval_curves,
+        "bounded": arrays.bounded_curves,
+        "laplace": arrays.laplace_curves,
+        "discrete": arrays.discrete_curves,
     }
     # Without a union bound a curve is its formula at every order.
     if not kind.startswith("union"):

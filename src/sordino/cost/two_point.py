@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from sordino.cost.conversion import lifted, pure_delta, pure_epsilon, pure_rdp, raised, settled
+from sordino.cost.conversion import pure_delta, pure_epsilon, pure_rdp, raise_delta, raise_divergence, settled
 
 _TWO_POINT_ROUNDING = 2.0**-49  # a difference of rounded terms is raised by this share of their sum
 
@@ -26,7 +26,7 @@ def range_delta(low: float, high: float, epsilon: float) -> float:
     if low == high:
         return pure_delta(high, epsilon)
     top, other = max(low, high), min(low, high)
-    return 0.0 if epsilon >= top else raised(masses(other, top)[1] * -math.expm1(epsilon - top))
+    return 0.0 if epsilon >= top else raise_delta(masses(other, top)[1] * -math.expm1(epsilon - top))
 
 
 def range_epsilon(low: float, high: float, delta: float, limit: float) -> float:
@@ -48,7 +48,7 @@ def range_rdp(low: float, high: float, alpha: float) -> float:
     if math.isinf(alpha) or math.isinf(top):
         return top
     worse = max(_two_point_divergence(low, high, alpha - 1), _two_point_divergence(high, low, alpha - 1))
-    return lifted(min(top, worse, _zcdp_bound(low, high, alpha)), top)
+    return raise_divergence(min(top, worse, _zcdp_bound(low, high, alpha)), top)
 
 
 def _zcdp_bound(low: float, high: float, alpha: float) -> float:

@@ -9,13 +9,13 @@ from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost.conversion import (
-    above,
-    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
     rdp_delta,
     rdp_epsilon,
+    round_down,
+    round_up,
 )
 from sordino.cost.digits import digits, nearest, ratio
 
@@ -67,18 +67,18 @@ class ZCDP:
         if self.rho == 0 or math.isinf(order):
             return 0.0 if self.rho == 0 else math.inf
         # One exact product, rounded once.
-        return above(self.rho * Fraction(order))
+        return round_up(self.rho * Fraction(order))
 
     def epsilon(self, delta: float | Fraction) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
         # Rounded down, which can only raise the answer.
-        left = below(checked_delta(delta))
+        left = round_down(checked_delta(delta))
         return 0.0 if self.rho == 0 else rdp_epsilon(self.rdp, left)
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
         # Rounded down, which can only raise the answer.
-        least = below(checked_epsilon(epsilon))
+        least = round_down(checked_epsilon(epsilon))
         return 0.0 if self.rho == 0 else rdp_delta(self.rdp, least)
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, on
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.genomics.damped import BOUND, FAMILIES, ROUNDING
-from sordino.genomics.method import SMOOTH, Method, Scale, smooth_mechanism
+from sordino.genomics.method import SMOOTH, Method, Scale, build_mechanism
 from sordino.mechanisms import RandomizedResponse, StepSelection
 from sordino.plan.selector import Alternative, likeliest, reason
 from sordino.plan.winning import Design, normal, rows_for, winning
@@ -229,7 +229,7 @@ def _build_methods(
     for one in _list_betas(name, families, scale, design, beta):
         smooth = replace(plain, beta=one)
         try:
-            found.append(replace(smooth, mechanism=smooth_mechanism(name, epsilon, markers, smooth)))
+            found.append(replace(smooth, mechanism=build_mechanism(name, epsilon, markers, smooth)))
         except InvalidParameter as error:  # too little epsilon for so many markers
             refused = error
     if last and not found and refused is not None:

@@ -105,10 +105,10 @@ class Method:
         fewer = replace(self, markers=COUNT("genomics.Method.among.markers", markers))
         if self.name not in SMOOTH:
             return fewer
-        return replace(fewer, mechanism=smooth_mechanism(self.name, self.mechanism.epsilon, markers, self))
+        return replace(fewer, mechanism=build_mechanism(self.name, self.mechanism.epsilon, markers, self))
 
 
-def smooth_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
+def build_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
     """Return the mechanism for the smooth bound of a method."""
     # The floor is what the smooth bound is where all parents are heterozygous. No bound is lower.
     scale: Any = method.scale

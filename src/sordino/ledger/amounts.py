@@ -72,8 +72,8 @@ class Budget:
             )
         if self.meter == "zcdp" and delta < _LEAST_DELTA:
             raise InvalidParameter(
-                "Budget.delta must be in (0, 1) on the zCDP meter, and at least 2^-1022: no rho is (epsilon, 0); "
-                f"got {float(delta):.3g}."
+                "Budget.delta must be in (0, 1) on the zCDP meter, and at least 2^-1022: no rho is "
+                f"(epsilon, 0); got {float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
         limit = (
@@ -150,7 +150,7 @@ def things(chargeable: Any) -> tuple[Any, ...]:
     return listed
 
 
-def cost_of(thing: Any, view: str = "pure") -> Any:
+def read_cost(thing: Any, view: str = "pure") -> Any:
     """Return the cost of a mechanism, or a cost itself; raise `InvalidParameter` for anything else."""
     # A cost has the view itself, a mechanism has a cost; costs of other packages count as well.
     cost: Any = thing if hasattr(thing, view) else getattr(thing, "cost", None)
@@ -165,7 +165,7 @@ def cost_of(thing: Any, view: str = "pure") -> Any:
 
 def exact_cost(thing: Any, meter: str) -> Fraction:
     """Return what a mechanism or a cost adds to a meter, exactly, or raise `InvalidParameter`."""
-    cost = cost_of(thing, meter)
+    cost = read_cost(thing, meter)
     amount: Any = getattr(cost, meter)()
     if amount == math.inf:
         raise InvalidParameter(

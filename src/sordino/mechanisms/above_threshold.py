@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     FINITE,
     POSITIVE,
@@ -219,81 +219,66 @@ def _scan_cost(
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
-# One unit moves each answer by a step, up or down; and counts times four, for offsets in quarters.
-_SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
-_PROOF_PAGE = "above-threshold.md"
+
+
+def _claim_tight(
+    statement: str, reference: str, *neighbours: tuple[Any, tuple[int, ...], tuple[int, ...]]
+) -> Claim:
+    """Return a claim about this mechanism whose loss is attained on each of these neighbors."""
+    return Claim(
+        name="AboveThreshold",
+        statement=statement,
+        references=(reference,),
+        proof="above-threshold.md",
+        neighbours=neighbours,
+        tight=True,
+    )
+
+
 CLAIMS = (
-    Claim(
-        name="AboveThreshold",
-        statement=(
-            "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice."
-        ),
-        references=("durfee2023, Cor. A.1",),
-        proof=_PROOF_PAGE,
-        neighbours=(
-            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_SCAN_EITHER_WAY), (0, 0), (1, -1)),
-            (AboveThreshold(threshold=0, epsilon=2, sensitivity=_SCAN_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
-        ),
-        tight=True,
+    _claim_tight(
+        "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice.",
+        "durfee2023, Cor. A.1",
+        (AboveThreshold(threshold=0, epsilon=3, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
+        (AboveThreshold(threshold=0, epsilon=2, sensitivity=EITHER_WAY, ratio=3), (0, 0), (1, -1)),
     ),
-    Claim(
-        name="AboveThreshold",
-        statement="For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",
-        references=("durfee2023, Cor. A.1 and A.2",),
-        proof=_PROOF_PAGE,
-        neighbours=(
-            (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 0)),
-            (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
-        ),
-        tight=True,
+    _claim_tight(
+        "For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",
+        "durfee2023, Cor. A.1 and A.2",
+        (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 0)),
+        (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
     ),
-    Claim(
-        name="AboveThreshold",
-        statement=(
-            "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image."
+    _claim_tight(
+        "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image.",
+        "durfee2023, Lemma B.2",
+        (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
+        (
+            AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING, nested=True, ratio=2),
+            (0, 0),
+            (1, 1),
         ),
-        references=("durfee2023, Lemma B.2",),
-        proof=_PROOF_PAGE,
-        neighbours=(
-            (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
-            (
-                AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING, nested=True, ratio=2),
-                (0, 0),
-                (1, 1),
-            ),
-        ),
-        tight=True,
     ),
-    Claim(
-        name="AboveThreshold",
-        statement=(
-            "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or the "
-            "mirror image."
+    _claim_tight(
+        "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or the "
+        "mirror image.",
+        "durfee2023, Lemma B.1",
+        (
+            AboveThreshold(threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5),
+            (5, 0),
+            (3, 2),
         ),
-        references=("durfee2023, Lemma B.1",),
-        proof=_PROOF_PAGE,
-        neighbours=(
-            (
-                AboveThreshold(
-                    threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5
-                ),
-                (5, 0),
-                (3, 2),
+        (
+            AboveThreshold(
+                threshold=0, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, ratio=4, offset=0.25
             ),
-            (
-                AboveThreshold(
-                    threshold=0, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, ratio=4, offset=0.25
-                ),
-                (0, 0),
-                (3, 3),
-            ),
-            (
-                AboveThreshold(threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1),
-                (4, 0),
-                (0, 0),
-            ),
+            (0, 0),
+            (3, 3),
         ),
-        tight=True,
+        (
+            AboveThreshold(threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1),
+            (4, 0),
+            (0, 0),
+        ),
     ),
 )

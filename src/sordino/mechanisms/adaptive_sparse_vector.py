@@ -16,7 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -39,8 +39,6 @@ from sordino.mechanisms.base import (
     DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
-    Mechanism,
-    Rules,
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import (
@@ -49,14 +47,14 @@ from sordino.mechanisms.crossings.branches import (
     Noise,
     checked_boundaries,
     cuts_of,
-    divided,
+    divide_budget,
     family_of,
     far,
 )
 from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
-from sordino.mechanisms.crossings.transcripts import released, rules_of
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -74,7 +72,7 @@ def _list_to_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signatur
 
 
 @final
-class AdaptiveSparseVector(Mechanism):
+class AdaptiveSparseVector(BranchingMechanism):
     """Find answers above a public threshold, the clearer ones at a lower price.
 
     Answers below cost nothing, however many they are. Each answer is tested in branches. The first has the
@@ -182,13 +180,12 @@ class AdaptiveSparseVector(Mechanism):
         "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
         "what it did spend."
     )
-    per_transcript: ClassVar[bool] = True
     passes: ClassVar[int] = 1
     resample: ClassVar[bool] = False
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        plan = Plan.checked(
+        plan = SplitPlan.checked(
             "AdaptiveSparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
@@ -200,7 +197,7 @@ class AdaptiveSparseVector(Mechanism):
         # Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided(
+        step, moves, threshold_rate, rate = divide_budget(
             "AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1]
         )
         # The rate is that of one token: a branch of p tokens has p times the rate, and its positives cost p
@@ -273,11 +270,6 @@ class AdaptiveSparseVector(Mechanism):
         fresh_entropy(entropy, "AdaptiveSparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
 
-    @property
-    def rules(self) -> Rules:
-        """How a release is made, of answers that are compared with the threshold of the mechanism."""
-        return rules_of(self)
-
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
@@ -301,8 +293,6 @@ def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> 
     )
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 # Two answers that move in opposite directions, and two counts of which one rises.
 _OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
@@ -319,7 +309,7 @@ CLAIMS = (
             # The first branch asks for far more than the answers have. Then its failure says next to nothing,
             # and a positive of the last branch loses nearly all of the cost.
             (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
             (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
             (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
         ),
@@ -334,10 +324,10 @@ CLAIMS = (
         references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
             (
-                _make_enumerable(_ADAPTIVE_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
+                _make_enumerable(EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
                 *_OPPOSITE_NEIGHBORS,
             ),
             (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import ZCDP, Pure
 from sordino.declared import derived, parameter
@@ -185,8 +185,6 @@ def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
     return add(steps, noise)
 
 
-# One unit moves each answer by a step, up or down.
-_ADDITIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 # Answers between two steps: a bound of a step and a half counts as two.
 _ADDITIVE_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
@@ -201,7 +199,7 @@ CLAIMS = (
         neighbours=(
             (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
             (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
-            (LaplaceMechanism(epsilon=3, sensitivity=_ADDITIVE_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
+            (LaplaceMechanism(epsilon=3, sensitivity=EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
             (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
             # A rate with too many digits is rounded down, and the cost is that of the rounded one.
             (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
@@ -219,7 +217,7 @@ CLAIMS = (
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
             (
-                GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_EITHER_WAY.over(2, "l2")),
+                GaussianMechanism(rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
                 (0, 0),
                 (1, -1),
             ),

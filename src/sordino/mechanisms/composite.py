@@ -23,19 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, Constraint, Number, OrNone, exact, one_of, shown, to_fraction
+from sordino.constraints import Constraint, Number, OrNone, exact, one_of, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import KEPT
-from sordino.mechanisms.base import ANY_STATEMENT, Mechanism
+from sordino.mechanisms.base import ANY_STATEMENT
 from sordino.mechanisms.bounded.perturbation import Activation, Cells, Perturbation, TwoPoints
 from sordino.mechanisms.bounded.random_rounding import largest_between
-from sordino.mechanisms.bounded.range_grid import RangeGrid, check_range
+from sordino.mechanisms.bounded.range_grid import check_range
+from sordino.mechanisms.bounded.range_mechanism import RangeMechanism
 from sordino.noise.probability import contexts, exp_bounds
-from sordino.releases import Value, Values
-from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
 _MOMENTS = {"center": Fraction(0), "worst": None, "uniform": Fraction(1, 3)}
@@ -77,7 +76,7 @@ HUMP = Constraint("a number in [1, 16]", _conversion_within(1, 16, 1, 16), (1, 1
 
 
 @final
-class CompositeMechanism(Mechanism):
+class CompositeMechanism(RangeMechanism):
     """Release one number that may be anything between two public ends: bounded, unbiased and private.
 
     That is local privacy: each person reports one value of a public range. It also fits a query in the middle
@@ -102,16 +101,6 @@ class CompositeMechanism(Mechanism):
     True
     """
 
-    lower: Number = parameter(
-        FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
-        "by rule.",
-    )
-    upper: Number = parameter(
-        FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
-        "it by rule.",
-    )
     epsilon: Number = parameter(BUDGET, "Budget.")
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
         one_of("rectangle", "sine", "triangle", "mixture"),
@@ -177,16 +166,6 @@ class CompositeMechanism(Mechanism):
         # No ratio of whole weights exceeds e^epsilon, so the cost is what was asked for.
         self._set(noise=noise, cost=Pure(epsilon=budget))
 
-    @cached_property
-    def grid(self) -> RangeGrid:
-        """The range in cells: what releases and variances are computed with."""
-        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
-
-    @property
-    def output_range(self) -> tuple[float, float]:
-        """The smallest and the largest release, in the unit of the values."""
-        return self.grid.output_range
-
     @property
     def parameters(self) -> dict[str, float]:
         """What the density looks like where outputs are 2 wide.
@@ -195,56 +174,6 @@ class CompositeMechanism(Mechanism):
         the rates of [zhang2024] in the middle; `share`, the probability of base and bump in a mixture.
         """
         return self.noise.shape
-
-    def variance(self, *, at: Number) -> float:
-        """Return the variance of a release whose value is `at`, in squared units of the values.
-
-        It is exact, rounded once.
-
-        Raises
-        ------
-        InvalidParameter
-            If `at` does not lie between `lower` and `upper`.
-        """
-        return self.grid.variance(at, "CompositeMechanism")
-
-    @no_remnants
-    def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
-        """Release one private value, with fresh noise.
-
-        Returns
-        -------
-        Value
-            With the largest standard error over the range: the true one would tell where the value lies.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is a list: `reports` releases one value for each person.
-        """
-        fresh_entropy(entropy, "CompositeMechanism.release")
-        released, error = self.grid.one(value, entropy, "CompositeMechanism")
-        return Value(
-            value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
-        )
-
-    @no_remnants
-    def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
-        """Release one report for each of the private `values`, shape (n,), each with its own noise.
-
-        That is local privacy. Each report spends `cost`. A person whose values are in r rows spends r times
-        as much. The number of reports and their order are public.
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are not a list of at least one number.
-        """
-        fresh_entropy(entropy, "CompositeMechanism.reports")
-        released, error = self.grid.many(values, entropy, "CompositeMechanism")
-        return Values(
-            values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
-        )
 
 
 # ---- noise of the functions ------------------------------------------------------------------------------

@@ -27,19 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, Constraint, Number, exact, to_fraction
+from sordino.constraints import Constraint, Number, exact, to_fraction
 from sordino.cost import Pure
 from sordino.declared import parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnsupportedBackend
-from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.bounded.perturbation import Cells, read_only
 from sordino.mechanisms.bounded.random_rounding import between, largest_between
-from sordino.mechanisms.bounded.range_grid import RangeGrid, check_range
+from sordino.mechanisms.bounded.range_grid import check_range
+from sordino.mechanisms.bounded.range_mechanism import RangeMechanism
 from sordino.noise import uniform_below
 from sordino.noise.probability import contexts, exp_bounds
-from sordino.releases import Value, Values
-from sordino.remnants import no_remnants
 
 
 def _convert_budget(value: Any) -> Fraction | None:
@@ -58,7 +56,7 @@ INPUTS = Constraint(
 
 
 @final
-class CompositeTable(Mechanism):
+class CompositeTable(RangeMechanism):
     """Release one number that may be anything between two public ends, with little variance.
 
     At the worst value the variance is nearly the least that is possible. It is used as `CompositeMechanism`,
@@ -79,16 +77,6 @@ class CompositeTable(Mechanism):
     2.0
     """
 
-    lower: Number = parameter(
-        FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
-        "by rule.",
-    )
-    upper: Number = parameter(
-        FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
-        "it by rule.",
-    )
     epsilon: Number = parameter(BUDGET, "Budget.")
     inputs: Literal[5, 9] = parameter(
         INPUTS,
@@ -115,16 +103,6 @@ class CompositeTable(Mechanism):
         _ = self.noise
         return Pure(epsilon=to_fraction(self.epsilon))
 
-    @cached_property
-    def grid(self) -> RangeGrid:
-        """The range in cells: what releases and variances are computed with."""
-        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
-
-    @property
-    def output_range(self) -> tuple[float, float]:
-        """The smallest and the largest release, in the unit of the values."""
-        return self.grid.output_range
-
     @property
     def parameters(self) -> dict[str, float]:
         """How far outputs reach, in halves of the range, and the largest variance, in squares of these."""
@@ -133,48 +111,6 @@ class CompositeTable(Mechanism):
             "reach": float(self.noise.farthest / inputs),
             "largest_variance": float(self.noise.largest_variance / inputs**2),
         }
-
-    def variance(self, *, at: Number) -> float:
-        """Return the variance of a release whose value is `at`, in squared units of the values.
-
-        It is exact, rounded once.
-
-        Raises
-        ------
-        InvalidParameter
-            If `at` does not lie between `lower` and `upper`.
-        """
-        return self.grid.variance(at, "CompositeTable")
-
-    @no_remnants
-    def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
-        """Release one private value, with fresh noise; its standard error is the largest over the range.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is a list: `reports` releases one value for each person.
-        """
-        fresh_entropy(entropy, "CompositeTable.release")
-        released, error = self.grid.one(value, entropy, "CompositeTable")
-        return Value(
-            value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
-        )
-
-    @no_remnants
-    def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
-        """Release one report for each of the private `values`, shape (n,); see `CompositeMechanism.reports`.
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are not a list of at least one number.
-        """
-        fresh_entropy(entropy, "CompositeTable.reports")
-        released, error = self.grid.many(values, entropy, "CompositeTable")
-        return Values(
-            values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
-        )
 
 
 # ---- the noise of a table --------------------------------------------------------------------------------

@@ -19,14 +19,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, TRUTH, Number, to_fraction
 from sordino.cost import BoundedRange, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import from_steps, to_steps
 from sordino.mechanisms.base import EACH_ANSWER, Mechanism, choice_rate
-from sordino.mechanisms.race import TOGETHER, Arrivals, Race
+from sordino.mechanisms.race import TOGETHER, Arrivals, ScoreRace
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
@@ -120,7 +120,7 @@ class ExponentialMechanism(Mechanism):
         elif self.gap:
             index, lead = with_lead(steps, self.rate, entropy)
         else:
-            index, _ = Race(steps, self.rate).first(entropy)
+            index, _ = ScoreRace(steps, self.rate).first(entropy)
         gap = None if lead is None else float(from_steps(lead, self.step))
         return Choice(index=index, gap=gap, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
@@ -159,20 +159,20 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     below = _handicap(steps, best, rate)
     # Floats are allowed here: either way the law is the same, only the time differs.
     if below <= 0 or below * float(rate) <= _SHORT_LEADS[steps.size > TOGETHER]:
-        return decide(Race(steps, rate).arrivals(entropy))
+        return decide(ScoreRace(steps, rate).arrivals(entropy))
 
     def arrivals(handicap: int) -> Iterator[Arrivals]:
-        return Race(_lower_best(steps, best, handicap), rate).arrivals(entropy)
+        return ScoreRace(_lower_best(steps, best, handicap), rate).arrivals(entropy)
 
     def wins(handicap: int) -> bool:
-        return Race(_lower_best(steps, best, handicap), rate).first(entropy)[0] == best
+        return ScoreRace(_lower_best(steps, best, handicap), rate).first(entropy)[0] == best
 
     # The numbered steps are those of the proof page, "A long lead". 1: is the lead at least `below`?
     winner, more = decide(arrivals(below))
     if winner == best:
         return best, below + more
     # 2: given that it is shorter, it is `below - 1` exactly with the probability of this event.
-    winner, excess = Race(_lower_best(steps, best, below - 1), rate).first(entropy)
+    winner, excess = ScoreRace(_lower_best(steps, best, below - 1), rate).first(entropy)
     if winner == best and excess == 0:
         return best, below - 1
     # 3: a geometric proposal below that, kept with the product of two chances, each decided by a fresh race.
@@ -181,7 +181,7 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     if lead >= 0:
         return best, lead
     # 4: a negative lead says that another place wins. Which one it is, a race among the others decides.
-    place, excess = Race(np.delete(steps, best), rate).first(entropy)
+    place, excess = ScoreRace(np.delete(steps, best), rate).first(entropy)
     # Its place in the whole list: places after the best one moved down by one when it was left out.
     place += place >= best
     # That arrival begins the run of the winner, which goes on in the race of all places.
@@ -206,8 +206,6 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     return int(least) - math.floor(others / float(rate))
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_EXPONENTIAL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="ExponentialMechanism",
@@ -219,7 +217,7 @@ CLAIMS = (
         proof="exponential-mechanism.md",
         neighbours=(
             (
-                ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY, gap=False),
+                ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY, gap=False),
                 (-16, 0, 0),
                 (-15, -1, -1),
             ),
@@ -235,7 +233,7 @@ CLAIMS = (
         references=("ding2022, Alg 6",),
         proof="exponential-mechanism.md",
         neighbours=(
-            (ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY), (0, 0), (1, -1)),
+            (ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
             (ExponentialMechanism(epsilon=1, sensitivity=COUNTING), (2, 0, 0), (2, 1, 1)),
         ),
         tight=True,

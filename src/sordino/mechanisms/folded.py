@@ -148,7 +148,7 @@ class FoldedMechanism(Mechanism):
             str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
         )
         # A staircase for several answers is refused now, not at the first release.
-        covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
+        check_covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
         # How far a folded answer may lie beyond an end, and then the constant that is added there.
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -233,7 +233,7 @@ class FoldedMechanism(Mechanism):
         """
         fresh_entropy(entropy, "FoldedMechanism.release")
         array = as_array(answers, "FoldedMechanism")
-        covered(self.noise, self.sensitivity, array.size)
+        check_covered(self.noise, self.sensitivity, array.size)
         low, high = self.ends
         # A statement with a step says that answers are multiples of it: those are not rounded at random.
         if self.sensitivity.step is None:
@@ -261,7 +261,7 @@ class FoldedMechanism(Mechanism):
         low, high = self.ends
 
         def draws(n: int) -> Draws:
-            covered(self.noise, self.sensitivity, n)
+            check_covered(self.noise, self.sensitivity, n)
             return ((self.noise, n),)
 
         return Rules(
@@ -301,7 +301,7 @@ def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     return folded
 
 
-def covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
+def check_covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     """Raise `InvalidParameter` unless `n` answers may be released together."""
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -329,9 +329,15 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
         one_of("variance")(f"{name}split", split)
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_GAUSSIAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_ONE_POSITIVE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
+def _find_one(
+    epsilon: int, noise: Literal["exponential", "laplace"], sensitivity: Sensitivity
+) -> GaussianSparseVector:
+    """Return a mechanism that can be enumerated: it looks for one positive, with such questions."""
+    return GaussianSparseVector(
+        threshold=1, positives=1, rho=2, epsilon=epsilon, noise=noise, sensitivity=sensitivity
+    )
+
+
 CLAIMS = (
     Claim(
         name="GaussianSparseVector",
@@ -342,16 +348,12 @@ CLAIMS = (
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(
-                    threshold=1, positives=1, rho=1, sensitivity=_GAUSSIAN_EITHER_WAY, questions=1
-                ),
+                GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=EITHER_WAY, questions=1),
                 (0,),
                 (1,),
             ),
             (
-                GaussianSparseVector(
-                    threshold=1, positives=1, rho=2, sensitivity=_GAUSSIAN_EITHER_WAY, questions=2
-                ),
+                GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=EITHER_WAY, questions=2),
                 (1, 0),
                 (0, 1),
             ),
@@ -371,25 +373,9 @@ CLAIMS = (
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
-            (
-                GaussianSparseVector(
-                    epsilon=4, noise="exponential", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
-                ),
-                (0, 0),
-                (1, -1),
-            ),
-            (
-                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE_POSITIVE),
-                (0, 0),
-                (1, 0),
-            ),
-            (
-                GaussianSparseVector(
-                    epsilon=5, noise="laplace", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
-                ),
-                (0, 0),
-                (1, -1),
-            ),
+            (_find_one(4, "exponential", EITHER_WAY), (0, 0), (1, -1)),
+            (_find_one(3, "exponential", COUNTING), (0, 0), (1, 0)),
+            (_find_one(5, "laplace", EITHER_WAY), (0, 0), (1, -1)),
         ),
     ),
 )

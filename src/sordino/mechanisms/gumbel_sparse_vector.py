@@ -22,7 +22,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -157,7 +157,7 @@ class GumbelSparseVector(Mechanism):
         """
         fresh_entropy(entropy, "GumbelSparseVector.release")
         heights = self.heights(answers, thresholds)
-        places, asked = select(heights, self.noise.rate, self.positives, entropy)
+        places, asked = select_positives(heights, self.noise.rate, self.positives, entropy)
         # A transcript that found fewer positives costs less, as a pure epsilon of its own.
         cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
         return quiet_positives(self, places, asked, cost, simulated=entropy.simulated)
@@ -182,7 +182,7 @@ def stages(places: NDArray[np.int64], asked: int) -> int:
     return ended + int(asked > (int(places[-1]) + 1 if ended else 0))
 
 
-def select(
+def select_positives(
     heights: NDArray[np.int64], rate: Fraction, positives: int, entropy: Entropy
 ) -> tuple[NDArray[np.int64], int]:
     """Return the places of the first positives, shape (t,), and how many questions were asked."""
@@ -284,8 +284,6 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_GUMBEL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
@@ -294,12 +292,12 @@ CLAIMS = (
         proof="gumbel-sparse-vector.md",
         neighbours=(
             (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_GUMBEL_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
                 (18, -18),
                 (19, -19),
             ),
             (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_GUMBEL_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=EITHER_WAY),
                 (13, -13, 13, -13),
                 (14, -14, 14, -14),
             ),

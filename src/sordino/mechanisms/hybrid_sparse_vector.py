@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -47,10 +47,10 @@ from sordino.mechanisms.base import (
     checked_size,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, divided, family_of
+from sordino.mechanisms.crossings.branches import LAWS, Noise, divide_budget, family_of
 from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -123,16 +123,10 @@ class HybridSparseVector(Mechanism):
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         # Answers that move both ways have twice the spread, and each item pays for it.
         k, kappa = self.k, 1 if self.sensitivity.monotone else 2
-        plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
+        plan = SplitPlan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided("HybridSparseVector", self.sensitivity, budget, share, k)
-        self._set(
-            noise=LAWS[query](rate),
-            threshold_noise=LAWS[limit](threshold_rate),
-            step=step,
-            threshold_epsilon=moves * threshold_rate,
-            positive_epsilon=kappa * moves * rate,
-        )
+        division = divide_budget("HybridSparseVector", self.sensitivity, budget, share, k)
+        self._set(**division.one_branch(query, limit, kappa))
         # k items at most; an empty release still costs the threshold.
         self._set(cost=self.spent(k))
         # Refuse a threshold beyond the clamp now, not at the first release.
@@ -259,14 +253,14 @@ def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_HYBRID_VECTOR_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
 _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
     ("laplace", "exponential"),
     ("exponential", "laplace"),
     ("laplace", "laplace"),
 )
+# Two answers that move in opposite directions, and two counts of which one rises.
+_MOVED_APART, _ONE_MORE = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 CLAIMS = (
     Claim(
         name="HybridSparseVector",
@@ -278,29 +272,21 @@ CLAIMS = (
         proof="hybrid-sparse-vector.md",
         neighbours=(
             (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY),
-                (0, 0),
-                (1, -1),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY),
+                *_MOVED_APART,
             ),
             (
-                HybridSparseVector(
-                    k=2, threshold=0, epsilon=12, sensitivity=_HYBRID_VECTOR_EITHER_WAY, split=0.25
-                ),
-                (0, 0),
-                (1, -1),
+                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
+                *_MOVED_APART,
             ),
             (
-                HybridSparseVector(
-                    k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY, domain_size=2
-                ),
-                (0, 0),
-                (1, -1),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
+                *_MOVED_APART,
             ),
-            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), (0, 0), (1, 0)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
             (
                 HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
-                (0, 0),
-                (1, 0),
+                *_ONE_MORE,
             ),
         ),
         tight=True,
@@ -316,12 +302,11 @@ CLAIMS = (
                     k=1,
                     threshold=0,
                     epsilon=12,
-                    sensitivity=_HYBRID_VECTOR_EITHER_WAY,
+                    sensitivity=EITHER_WAY,
                     noise=x,
                     threshold_noise=y,
                 ),
-                (0, 0),
-                (1, -1),
+                *_MOVED_APART,
             )
             for x, y in _WITH_LAPLACE
         ),

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -247,8 +247,6 @@ def decide(noisy: Steps, k: int) -> Found:
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_HYBRID_TOP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="HybridTopK",
@@ -259,11 +257,11 @@ CLAIMS = (
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (0, 0), (1, 1)),
-            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY), (0, 0), (1, 1)),
+            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
             (
-                HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY, domain_size=2),
+                HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=EITHER_WAY, domain_size=2),
                 (1, 0),
                 (0, 1),
             ),
@@ -292,7 +290,7 @@ CLAIMS = (
         proof="hybrid-top-k.md",
         neighbours=(
             (
-                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY, noise="laplace"),
+                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY, noise="laplace"),
                 (1, 0),
                 (0, 1),
             ),

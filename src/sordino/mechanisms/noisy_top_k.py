@@ -17,7 +17,7 @@ from typing import Any, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
 from sordino.cost import BoundedRange, Cost, Pure, repeat
 from sordino.declared import Converted, derived, parameter
@@ -37,7 +37,7 @@ from sordino.mechanisms.base import (
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
-from sordino.mechanisms.race import Gumbel, select
+from sordino.mechanisms.race import Gumbel, draw_places
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
 from sordino.remnants import no_remnants
@@ -133,7 +133,7 @@ class NoisyTopK(Mechanism):
         steps = rules.steps(answers, positions)
         if isinstance(self.noise, Gumbel):
             # A race has no noisy answers, so there are no gaps to release.
-            indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
+            indices, gaps = draw_places(steps, self.k, self.noise.rate, entropy), np.zeros(0)
         else:
             indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
         return TopK(
@@ -200,8 +200,6 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     return order[..., :k], gaps
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_TOP_K_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 # Answers between two steps: a bound of a step and a half counts as two.
 _TOP_K_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
@@ -213,7 +211,7 @@ CLAIMS = (
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1, sensitivity=_TOP_K_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=EITHER_WAY), (1, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
@@ -236,7 +234,7 @@ CLAIMS = (
         proof="noisy-top-k.md",
         neighbours=(
             (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
-            (NoisyTopK(k=2, epsilon=8, sensitivity=_TOP_K_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+            (NoisyTopK(k=2, epsilon=8, sensitivity=EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
         ),
     ),
@@ -247,7 +245,7 @@ CLAIMS = (
         proof="noisy-top-k.md",
         neighbours=(
             (
-                NoisyTopK(k=1, epsilon=1.5, sensitivity=_TOP_K_EITHER_WAY, noise="laplace"),
+                NoisyTopK(k=1, epsilon=1.5, sensitivity=EITHER_WAY, noise="laplace"),
                 (1, 0, 0),
                 (0, 1, 1),
             ),

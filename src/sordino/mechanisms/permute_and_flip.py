@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -112,8 +112,6 @@ def decide(noisy: Steps, turn: Any) -> Any:
     return (counted == wanted[..., None] + 1).argmax(axis=-1)
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_FLIP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="PermuteAndFlip",
@@ -121,7 +119,7 @@ CLAIMS = (
         references=("mckenna2020, Thm 1",),
         proof="permute-and-flip.md",
         neighbours=(
-            (PermuteAndFlip(epsilon=2, sensitivity=_FLIP_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
+            (PermuteAndFlip(epsilon=2, sensitivity=EITHER_WAY), (0, 2, 2), (1, 1, 1)),
             (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
         ),
         tight=True,

@@ -45,7 +45,7 @@ def decide(steps: Steps, places: NDArray[np.int64], levels: Steps) -> Steps:
 
 
 @final
-class Race:
+class ScoreRace:
     """The scores `steps` (n,), each with its place, at `rate` nats a step."""
 
     def __init__(self, steps: NDArray[np.int64], rate: Fraction) -> None:
@@ -162,7 +162,7 @@ class Gumbel:
         return -math.log(-math.log(p)) / float(self.rate)
 
 
-def select(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+def draw_places(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -> NDArray[np.int64]:
     """Return `k` different places, shape (k,), in the order in which they were drawn.
 
     Each next one is drawn with probability proportional to e^(rate score) among those left.
@@ -171,7 +171,7 @@ def select(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -
     chosen = np.empty(k, dtype=np.int64)
     for turn in range(k):
         # A race of its own among those that are left, so that no place is drawn twice.
-        at, _ = Race(steps[left], rate).first(entropy)
+        at, _ = ScoreRace(steps[left], rate).first(entropy)
         chosen[turn] = left[at]
         left = np.delete(left, at)
     return chosen

@@ -22,7 +22,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import _to_answer_array as as_array, fit_rate, number_of
 from sordino.mechanisms.base import Mechanism
-from sordino.mechanisms.race import Race
+from sordino.mechanisms.race import ScoreRace
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
@@ -90,7 +90,7 @@ class RandomizedResponse(Mechanism):
         """
         fresh_entropy(entropy, "RandomizedResponse.release")
         # Of the answers the race sees nothing but which one is the largest.
-        index, _ = Race(standing(answers), self.rate).first(entropy)
+        index, _ = ScoreRace(standing(answers), self.rate).first(entropy)
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 

@@ -13,9 +13,9 @@ Floats: split and correction are chosen with them, from public parameters; no co
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, final
+from typing import Any, Literal, final
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -39,23 +39,21 @@ from sordino.mechanisms.base import (
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
-    Mechanism,
-    Rules,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divided, family_of
+from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divide_budget, family_of
 from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.thresholds import Cut
-from sordino.mechanisms.crossings.transcripts import released, rules_of
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-class SparseVector(Mechanism):
+class SparseVector(BranchingMechanism):
     """Find the first answers above a public threshold; those below cost nothing, however many they are.
 
     Raises
@@ -144,14 +142,13 @@ class SparseVector(Mechanism):
         "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
         "what it did spend."
     )
-    per_transcript: ClassVar[bool] = True
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
         # Runs of zeros are skipped, so nobody knows which of them were below and would be asked again.
         if self.domain_size is not None and self.passes > 1:
             raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
-        plan = Plan.checked(
+        plan = SplitPlan.checked(
             "SparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
@@ -162,21 +159,12 @@ class SparseVector(Mechanism):
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         # The share for the thresholds; the correction is None if it waits for the rates.
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
-        step, moves, threshold_rate, rate = divided(
-            "SparseVector", self.sensitivity, budget, share, c, stages=stages
-        )
+        division = divide_budget("SparseVector", self.sensitivity, budget, share, c, stages=stages)
         # An optimal correction waits for the rates: it depends on the noise.
         if added is None:
+            step, _, threshold_rate, rate = division
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
-        # What the rates that are sampled cost, exactly, not what was asked for.
-        self._set(
-            noise=LAWS[query](rate),
-            threshold_noise=LAWS[limit](threshold_rate),
-            step=step,
-            threshold_epsilon=moves * threshold_rate,
-            positive_epsilon=kappa * moves * rate,
-            threshold_correction=added,
-        )
+        self._set(**division.one_branch(query, limit, kappa), threshold_correction=added)
         # The dearest transcript finds all positives and meets all thresholds.
         self._set(cost=self.spent(c, stages))
         self.cut()  # refuse a threshold beyond the clamp now
@@ -253,11 +241,6 @@ class SparseVector(Mechanism):
         fresh_entropy(entropy, "SparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
 
-    @property
-    def rules(self) -> Rules:
-        """How a release is made, of answers that are compared with the threshold of the mechanism."""
-        return rules_of(self)
-
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
@@ -277,8 +260,6 @@ class SparseVector(Mechanism):
         return Stream(self, entropy)
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_SPARSE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 CLAIMS = (
     Claim(
@@ -291,14 +272,12 @@ CLAIMS = (
         proof="sparse-vector.md",
         neighbours=(
             (
-                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_SPARSE_EITHER_WAY),
+                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER_WAY),
                 (0, 0),
                 (1, -1),
             ),
             (
-                SparseVector(
-                    threshold=0, positives=2, epsilon=12, sensitivity=_SPARSE_EITHER_WAY, split=0.25
-                ),
+                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
                 (0, 0, 0),
                 (1, -1, -1),
             ),
@@ -325,7 +304,7 @@ CLAIMS = (
         proof="sparse-vector.md",
         neighbours=tuple(
             (
-                SparseVector(threshold=0, epsilon=epsilon, sensitivity=_SPARSE_EITHER_WAY, **options),
+                SparseVector(threshold=0, epsilon=epsilon, sensitivity=EITHER_WAY, **options),
                 (0, 0),
                 (1, -1),
             )

@@ -19,14 +19,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
-from sordino.mechanisms.smooth.step_success import success
+from sordino.mechanisms.smooth.step_success import win_probability
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
@@ -109,7 +109,9 @@ class StepSelection(Mechanism):
         0.9902
         """
         steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection.success of answers: StepSelection"))
-        return success(steps, self.noise.rate, lambda levels: [self.window * level for level in levels])
+        return win_probability(
+            steps, self.noise.rate, lambda levels: [self.window * level for level in levels]
+        )
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
@@ -160,7 +162,6 @@ def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
 
 
 # Windows of two steps: of answers that move by a step either way, and of counts that rise by up to two.
-_STEP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _WINDOW_OF_TWO = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 CLAIMS = (
     Claim(
@@ -169,8 +170,8 @@ CLAIMS = (
         references=("yamamoto2024",),
         proof="step-selection.md",
         neighbours=(
-            (StepSelection(epsilon=1, sensitivity=_STEP_EITHER_WAY), (0, 0), (-1, 1)),
-            (StepSelection(epsilon=1, sensitivity=_STEP_EITHER_WAY), (3, 0, 1), (2, 1, 0)),
+            (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (0, 0), (-1, 1)),
+            (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (3, 0, 1), (2, 1, 0)),
             (StepSelection(epsilon=2, sensitivity=_WINDOW_OF_TWO), (0, 0), (0, 2)),
             (StepSelection(epsilon=1, sensitivity=COUNTING), (1, 0), (1, 1)),
         ),

@@ -20,7 +20,7 @@ import numpy as np
 from sordino.entropy import Entropy
 from sordino.grid import Steps
 from sordino.noise.probability import Enclosure, Probability, exp_bounds
-from sordino.noise.samplers.bernoulli import below, bernoulli
+from sordino.noise.samplers.bernoulli import bernoulli, is_below
 
 # Bounds the memory of one call: each digit takes a row of words.
 _DRAWS_AT_ONCE = 1 << 15
@@ -130,6 +130,6 @@ def _draw_low_digits(out: Any, digits: tuple[Probability, ...], carry: Probabili
     for start in range(0, len(digits), 16):  # sums of 16 digits stay in small, fast words
         part = np.zeros(n, dtype=np.uint16)
         for i, p in enumerate(digits[start : start + 16]):
-            part |= np.left_shift(below(words[start + i], p, entropy).view(np.uint8), i, dtype=np.uint16)
+            part |= np.left_shift(is_below(words[start + i], p, entropy).view(np.uint8), i, dtype=np.uint16)
         out |= part.astype(np.int64) << start
-    return np.flatnonzero(below(words[-1], carry, entropy))
+    return np.flatnonzero(is_below(words[-1], carry, entropy))

@@ -34,7 +34,7 @@ from sordino.mechanisms.gumbel_sparse_vector import weight
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise.probability import contexts, exp_bounds
-from sordino.plan.success import Noise, Question, expected, success
+from sordino.plan.success import Noise, Questions, expected, success
 
 
 def _convert_chance(value: Any) -> Fraction | None:
@@ -162,7 +162,7 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
     return _state_accuracy(task, n, found, task.failure(FINITE("alpha", found)))
 
 
-def _state_accuracy(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
+def _state_accuracy(task: _MarginQuestion, answers: int, alpha: Number, beta: float) -> Accuracy:
     # Rounded up, the probability of failure may exceed 1.
     beta = min(1.0, beta)
     said = task.says.format(alpha=_write_rounded_up(FINITE("alpha", alpha), 6))
@@ -185,7 +185,7 @@ def _write_rounded_up(number: Fraction, digits: int) -> str:
     return str(int(said)) if whole else f"{said:g}"
 
 
-def _find_least_steps(task: Asked, accepted: Fraction) -> int:
+def _find_least_steps(task: _MarginQuestion, accepted: Fraction) -> int:
     """Return the least number of steps at which the failure is accepted."""
     # The failure does not rise with the margin, so bisection finds the least one.
     low, high = task.least - 1, max(task.guess, 1)
@@ -214,7 +214,7 @@ _BETA_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
-class Asked:
+class _MarginQuestion:
     """What is asked of a mechanism: which margins count, in steps, the failure at one, and words for both."""
 
     step: Fraction
@@ -225,7 +225,7 @@ class Asked:
     says: str
 
 
-def _ask_sparse_vector(mechanism: SparseVector, answers: int) -> Asked:
+def _ask_sparse_vector(mechanism: SparseVector, answers: int) -> _MarginQuestion:
     c, [cut] = mechanism.positives, cuts_of(mechanism, mechanism.threshold)
     # With a new threshold after each positive the stages are independent. Otherwise all of them meet one
     # threshold.
@@ -240,17 +240,17 @@ def _ask_sparse_vector(mechanism: SparseVector, answers: int) -> Asked:
     return _search_task(mechanism, 1 / mechanism.noise.rate, c, _describe_turns(answers, c), failure)
 
 
-def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
+def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -> _MarginQuestion:
     c, cuts = mechanism.at_least, cuts_of(mechanism, mechanism.threshold)
     branches = list(zip(mechanism.branch_noise, (cut.steps for cut in cuts), strict=True))
 
     def failure(low: int, high: int) -> float:
         # Until `at_least` were found every branch can be paid for, so all of them are tested.
-        passed = [Question(law, low - cut, answers * c) for law, cut in branches]
+        passed = [Questions(law, low - cut, answers * c) for law, cut in branches]
         return _add_rounding(
             1
             - expected(
-                mechanism.threshold_noise, passed, [Question(law, high - cut) for law, cut in branches], c
+                mechanism.threshold_noise, passed, [Questions(law, high - cut) for law, cut in branches], c
             )
         )
 
@@ -259,7 +259,7 @@ def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -
     )
 
 
-def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -> Asked:
+def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -> _MarginQuestion:
     c, cut, most = mechanism.positives, mechanism.cut().steps, mechanism.questions
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
@@ -276,7 +276,7 @@ def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -
     return _search_task(mechanism, scale, c, _describe_turns(answers, c), failure)
 
 
-def _ask_gumbel_sparse_vector(mechanism: GumbelSparseVector, answers: int) -> Asked:
+def _ask_gumbel_sparse_vector(mechanism: GumbelSparseVector, answers: int) -> _MarginQuestion:
     c, rate, cut = mechanism.positives, mechanism.noise.rate, mechanism.cut().steps
 
     def failure(low: int, high: int) -> float:
@@ -285,15 +285,17 @@ def _ask_gumbel_sparse_vector(mechanism: GumbelSparseVector, answers: int) -> As
     return _search_task(mechanism, 1 / rate, c, _describe_turns(answers, c), failure)
 
 
-def _ask_hybrid_top_k(mechanism: HybridTopK, answers: int) -> Asked:
+def _ask_hybrid_top_k(mechanism: HybridTopK, answers: int) -> _MarginQuestion:
     return _hybrid_task(mechanism, mechanism.noise, mechanism.noise, answers)
 
 
-def _ask_hybrid_sparse_vector(mechanism: HybridSparseVector, answers: int) -> Asked:
+def _ask_hybrid_sparse_vector(mechanism: HybridSparseVector, answers: int) -> _MarginQuestion:
     return _hybrid_task(mechanism, mechanism.noise, mechanism.threshold_noise, answers)
 
 
-def _hybrid_task(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int) -> Asked:
+def _hybrid_task(
+    mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int
+) -> _MarginQuestion:
     """Return the task of a hybrid: the answers below are left out, at most k others are selected.
 
     With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the
@@ -305,10 +307,10 @@ def _hybrid_task(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: 
     least = Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
 
     def failure(low: int, high: int) -> float:
-        below, above = Question(law, low - cut, answers), Question(law, high - cut)
+        below, above = Questions(law, low - cut, answers), Questions(law, high - cut)
         if least is None:
             return _add_rounding(1 - expected(limit, [below], [above], k))
-        full = expected(least, [Question(law, low - high, answers), Question(limit, cut - high - 1)])
+        full = expected(least, [Questions(law, low - high, answers), Questions(limit, cut - high - 1)])
         return _add_rounding(1 - min(expected(limit, [below], [above], k - 1), full))
 
     above = "one lies" if k == 1 else f"{k} lie"
@@ -329,7 +331,7 @@ def _describe_turns(answers: int, c: int) -> str:
 
 def _search_task(
     mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]
-) -> Asked:
+) -> _MarginQuestion:
     """Return the task of finding what lies above a threshold.
 
     On the grid, answers alpha away from the threshold lie at `low` and `high`.
@@ -341,20 +343,22 @@ def _search_task(
         low, high = (max(-CLAMP, min(CLAMP, (threshold + side * alpha) // step)) for side in (-1, 1))
         return failure(int(low), int(high))
 
-    return Asked(step, 0, int(scale), at, positives, says)
+    return _MarginQuestion(step, 0, int(scale), at, positives, says)
 
 
-def _selection_task(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
+def _selection_task(
+    step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str
+) -> _MarginQuestion:
     """Return the task of a selection.
 
     Answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid.
     """
-    return Asked(
+    return _MarginQuestion(
         step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says
     )
 
 
-def _ask_exponential_mechanism(mechanism: ExponentialMechanism, answers: int) -> Asked:
+def _ask_exponential_mechanism(mechanism: ExponentialMechanism, answers: int) -> _MarginQuestion:
     rate = mechanism.rate
     return _selection_task(
         mechanism.step,
@@ -364,7 +368,7 @@ def _ask_exponential_mechanism(mechanism: ExponentialMechanism, answers: int) ->
     )
 
 
-def _ask_permute_and_flip(mechanism: PermuteAndFlip, answers: int) -> Asked:
+def _ask_permute_and_flip(mechanism: PermuteAndFlip, answers: int) -> _MarginQuestion:
     rate = mechanism.noise.rate
     return _selection_task(
         mechanism.step,
@@ -374,7 +378,7 @@ def _ask_permute_and_flip(mechanism: PermuteAndFlip, answers: int) -> Asked:
     )
 
 
-def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> Asked:
+def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> _MarginQuestion:
     k, law = mechanism.k, mechanism.noise
     if answers < k or mechanism.domain_size not in {None, answers}:
         needed = (
@@ -400,7 +404,9 @@ def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> Asked:
     least = Geometric(k * law.rate) if isinstance(law, Geometric) else law  # the least noise of k answers
 
     def failure(gap: int) -> float:
-        return 0.0 if k == answers else _add_rounding(1 - expected(least, [Question(law, -gap, answers - k)]))
+        return (
+            0.0 if k == answers else _add_rounding(1 - expected(least, [Questions(law, -gap, answers - k)]))
+        )
 
     return _selection_task(mechanism.step, law.rate, failure, says)
 
@@ -490,7 +496,7 @@ def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction
     return up.subtract(1, max(rightly, Decimal(0)))
 
 
-_ASKED_OF: dict[type, Callable[[Any, int], Asked]] = {
+_ASKED_OF: dict[type, Callable[[Any, int], _MarginQuestion]] = {
     SparseVector: _ask_sparse_vector,
     AdaptiveSparseVector: _ask_adaptive_sparse_vector,
     GaussianSparseVector: _ask_gaussian_sparse_vector,
@@ -504,7 +510,7 @@ _ASKED_OF: dict[type, Callable[[Any, int], Asked]] = {
 """For each mechanism what is asked of it."""
 
 
-def asked(mechanism: Any, answers: int) -> Asked:
+def asked(mechanism: Any, answers: int) -> _MarginQuestion:
     """Return what is asked of a mechanism with so many answers.
 
     Raises

@@ -31,7 +31,7 @@ _WIDE_DEVIATION = 1000
 _LOG_TWO = math.log(2)
 
 
-class Question(NamedTuple):
+class Questions(NamedTuple):
     """Comparisons of one kind.
 
     Their noise, how far the answers lie above the public threshold in steps, and how many there are.
@@ -57,11 +57,11 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
     query, threshold : Geometric, DiscreteLaplace or DiscreteGaussian
         The noise of one question and of the threshold, in steps.
     """
-    return expected(threshold, [Question(query, low, run * stages)], [Question(query, high)], stages)
+    return expected(threshold, [Questions(query, low, run * stages)], [Questions(query, high)], stages)
 
 
 def expected(
-    center: Noise, passed: Sequence[Question], found: Sequence[Question] = (), times: int = 1
+    center: Noise, passed: Sequence[Questions], found: Sequence[Questions] = (), times: int = 1
 ) -> float:
     """Return a lower bound of the probability that `passed` stay below a noisy threshold and `found` do not.
 
@@ -92,7 +92,7 @@ def expected(
     return _sum_below_chords(y, base, ways, times) * (1 - _SUM_MARGIN)
 
 
-def _log_first_reached(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
+def _log_first_reached(found: Sequence[Questions], y: NDArray[np.int64]) -> Floats:
     """Return for each branch the log of the probability that it is the first to reach the threshold.
 
     The shape is (branches, nodes).
@@ -165,7 +165,9 @@ def _steps_to_depth(law: Noise, nats: float) -> int:
     return math.ceil(math.sqrt(scales) if isinstance(law, DiscreteGaussian) else scales)
 
 
-def _choose_nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
+def _choose_nodes(
+    center: Noise, passed: Sequence[Questions], found: Sequence[Questions]
+) -> NDArray[np.int64]:
     """Return the values of the threshold noise that are looked at.
 
     These are all that matter, or as many as are affordable, dense where the sum bends.

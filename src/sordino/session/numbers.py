@@ -28,9 +28,7 @@ from sordino.session.request import R, Request, Reservation, Steps, Table, check
 from sordino.session.table_numbers import Estimator, Groups, Numbers, TableNumbers
 
 _LOWER_MEANS = "Public bound, or none: both signs."
-_CAP_MEANS = "Public: as far up as anything goes; it can be generous."
 _GROWTH_MEANS = "Factor between edges of the grid."
-_UNIT_MEANS = "Below it edges are evenly spaced."
 
 
 class ColumnRequest(Request[R]):
@@ -38,6 +36,11 @@ class ColumnRequest(Request[R]):
 
     column: str = parameter(checked_later, "Column of numbers.")
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    # The estimator checks these, as it does for everybody.
+    cap: Number = parameter(checked_later, "Public: as far up as anything goes; it can be generous.")
+    lower: Number | None = parameter(checked_later, _LOWER_MEANS, default=0.0)
+    growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.05)
+    unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     by: str | None = parameter(
         checked_later, "Column of labels: one release for each label of the domain.", default=None
@@ -61,6 +64,19 @@ class ColumnRequest(Request[R]):
         counts = charged.read(question)
         # Sums, means and variances find a clip among the buckets, and then read the rows once more.
         return charged.release(mechanism, Numbers(question, counts))
+
+    def options(self, table: Table) -> dict[str, Any]:
+        """Return what every estimator of a column takes."""
+        epsilon, adjacency = self.share_of_group(table)
+        return {
+            "epsilon": epsilon,
+            "adjacency": adjacency,
+            "rows_per_unit": table.unit.max_rows or 1,
+            "lower": self.lower,
+            "cap": self.cap,
+            "growth": self.growth,
+            "unit": self.unit,
+        }
 
     @property
     def budgets(self) -> int:
@@ -139,26 +155,14 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     # `Quantile` checks these, as it does for everybody.
     q: Number | Sequence[Number] = parameter(checked_later, "Which quantiles, rising, such as 0.5,0.99.")
     lower: Number | None = parameter(checked_later, _LOWER_MEANS)
-    cap: Number = parameter(checked_later, _CAP_MEANS)
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.01)
-    unit: Number = parameter(checked_later, _UNIT_MEANS, default=1.0)
     size_hint: int | None = parameter(
         checked_later, "About how many rows count, as far as that is public.", default=None
     )
 
     def build_estimator(self, table: Table) -> Quantile | Quantiles:
         """Return the estimator of one quantile, or of several."""
-        epsilon, adjacency = self.share_of_group(table)
-        shared: dict[str, Any] = {
-            "epsilon": epsilon,
-            "adjacency": adjacency,
-            "rows_per_unit": table.unit.max_rows or 1,
-            "lower": self.lower,
-            "cap": self.cap,
-            "growth": self.growth,
-            "unit": self.unit,
-            "size_hint": self.size_hint,
-        }
+        shared = {"size_hint": self.size_hint, **self.options(table)}
         if (several := _list_several(self.q)) is not None:
             return Quantiles(q=several, size_is_public=self.has_public_size(table), **shared)
         return Quantile(q=cast("Number", self.q), **shared)
@@ -176,30 +180,7 @@ def _list_several(q: Any) -> tuple[Any, ...] | None:
     return tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else None
 
 
-class FigureRequest(ColumnRequest[R]):
-    """A figure of clipped numbers, whose clip is found privately."""
-
-    # The estimator checks these, as it does for everybody.
-    cap: Number = parameter(checked_later, _CAP_MEANS)
-    lower: Number | None = parameter(checked_later, _LOWER_MEANS, default=0.0)
-    growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.05)
-    unit: Number = parameter(checked_later, _UNIT_MEANS, default=1.0)
-
-    def options(self, table: Table) -> dict[str, Any]:
-        """Return what every estimator of clipped numbers takes."""
-        epsilon, adjacency = self.share_of_group(table)
-        return {
-            "epsilon": epsilon,
-            "adjacency": adjacency,
-            "rows_per_unit": table.unit.max_rows or 1,
-            "lower": self.lower,
-            "cap": self.cap,
-            "growth": self.growth,
-            "unit": self.unit,
-        }
-
-
-class BoundedFigureRequest(FigureRequest[R]):
+class BoundedFigureRequest(ColumnRequest[R]):
     """A figure that may be asked for within a declared range; then no clip is looked for."""
 
     bounds: tuple[Number, Number] | None = parameter(
@@ -240,7 +221,7 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
 
 @final
-class VarianceRequest(FigureRequest[VarianceValue | Groups]):
+class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
     """The variance and the standard deviation of a column of numbers."""
 
     name: ClassVar[str] = "variance"

@@ -19,7 +19,7 @@ from sordino.constraints import COUNT, PROPORTION, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
 from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth.values import clipped, limits
+from sordino.smooth.values import clip_values, limits
 
 
 @no_remnants
@@ -77,7 +77,7 @@ def quantile(
     owner = "smooth.quantile"
     low, high = limits(lower, upper, owner)
     decay = inner(checked_beta(beta, owner), ERROR)
-    records = clipped(values, low, high, owner)
+    records = clip_values(values, low, high, owner)
     place = _read_quantile_rank(q, rank, records.size, owner)
     # Records that are replaced may move to either limit, so the limits stand beside the sorted records.
     padded = np.concatenate(([low], np.sort(records), [high]))
@@ -113,7 +113,7 @@ def quantile_statistic(
     """
     owner = "smooth.quantile_statistic"
     low, high = limits(lower, upper, owner)
-    records = clipped(values, low, high, owner)
+    records = clip_values(values, low, high, owner)
     return float(np.partition(records, place := _read_quantile_rank(q, rank, records.size, owner) - 1)[place])
 
 

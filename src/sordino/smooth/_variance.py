@@ -18,7 +18,7 @@ import numpy as np
 from sordino.constraints import COUNT, FINITE, Number
 from sordino.remnants import no_remnants
 from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth.values import clipped, limits
+from sordino.smooth.values import clip_values, limits
 
 _WIDEST_RANGE = 2.0**500  # squares are floats
 _VARIANCE_STATISTIC_ERROR = 2.0**-48
@@ -67,7 +67,7 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     owner = "smooth.variance"
     low, high = limits(lower, upper, owner, _WIDEST_RANGE)
     decay = inner(checked_beta(beta, owner))
-    records = clipped(values, low, high, owner)
+    records = clip_values(values, low, high, owner)
     n, width = records.size, rounded_up(high - low)
     # A single record has no variance, and nothing moves it.
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
@@ -108,7 +108,7 @@ def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
     """
     owner = "smooth.variance_statistic"
     low, high = limits(lower, upper, owner, _WIDEST_RANGE)
-    records = clipped(values, low, high, owner)
+    records = clip_values(values, low, high, owner)
     return math.fsum((records - low - _mean_above(records, low)) ** 2) / records.size
 
 

@@ -81,7 +81,7 @@ def as_floats(values: Any, owner: str) -> Floats:
         return array.astype(np.float64)
 
 
-def clipped(values: Any, low: float, high: float, owner: str) -> Floats:
+def clip_values(values: Any, low: float, high: float, owner: str) -> Floats:
     """Return private values, shape (n,), moved into [low, high]; what is no number becomes `low`.
 
     Raises

@@ -1,7 +1,7 @@
 """Clopper-Pearson bounds: what the number of hits in independent runs says about the probability of a hit.
 
-Claim: `at_most` is below the true probability, and `at_least` above it, with probability at most `level`
-[clopper1934].
+Claim: `bound_from_above` is below the true probability, and `bound_from_below` above it, with probability at
+most `level` [clopper1934].
 Proof: docs/proofs/statistical-audit.md, "One event".
 Floats: a computed tail is off by a share below 1e-6 for up to 10^8 runs; the level is lowered by as much,
 ends are rounded outward.
@@ -21,7 +21,7 @@ _TERMS_PER_BLOCK = 4096
 _NEGLIGIBLE_SHARE = 1e-9
 
 
-def at_most(hits: int, runs: int, level: float) -> float:
+def bound_from_above(hits: int, runs: int, level: float) -> float:
     """Return an upper confidence bound of the probability of a hit.
 
     It is the p at which so few hits have probability `level`.
@@ -43,10 +43,10 @@ def at_most(hits: int, runs: int, level: float) -> float:
             low = middle
 
 
-def at_least(hits: int, runs: int, level: float) -> float:
+def bound_from_below(hits: int, runs: int, level: float) -> float:
     """Return a lower confidence bound of the probability of a hit: one less the upper bound of a miss."""
     # The difference is rounded; the next smaller float is a lower bound for certain.
-    return max(0.0, math.nextafter(1 - at_most(runs - hits, runs, level), 0.0))
+    return max(0.0, math.nextafter(1 - bound_from_above(runs - hits, runs, level), 0.0))
 
 
 def lower_tail(hits: int, runs: int, p: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.enumeration.laws import Finite, Noise
-from sordino.audit.enumeration.neighbours import listed
+from sordino.audit.enumeration.neighbours import list_answers
 from sordino.audit.enumeration.output_keys import key
 from sordino.audit.enumeration.played import nonzero
 from sordino.audit.enumeration.subject import Subject
@@ -68,7 +68,7 @@ def black_box(
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
         # A subject knows how many answers it takes; of others they are counted.
         n = getattr(mechanism, "domain_size", None) or (
-            0 if isinstance(mechanism, Subject) else len(listed(data))
+            0 if isinstance(mechanism, Subject) else len(list_answers(data))
         )
         subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, n)
         if not isinstance(subject, Subject):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.black_boxes.runs import Part, Table
+from sordino.audit.black_boxes.runs import RunPart, Table
 from sordino.audit.black_boxes.shape import REAL, WHOLE, Mark, Shape
 
 _MOST_PAIRED, _MOST_IN_A_ROW, _MOST_FINEST_BITS = 5, 16, 4
@@ -52,7 +52,7 @@ def is_number(mark: Mark) -> bool:
     return isinstance(mark.says, str) and mark.says in {WHOLE, REAL}
 
 
-def columns(part: Part, paths: tuple[str, ...]) -> Columns:
+def columns(part: RunPart, paths: tuple[str, ...]) -> Columns:
     """Return the outcomes of a part, with the numbers at `paths` and those computed from them."""
     numbers = {path: np.full(part.size, np.nan) for path in paths}
     shapes, tables, which, words = [], [], [], []

@@ -21,7 +21,7 @@ Counts = NDArray[np.float64]
 _MOST_SCREENED_RANGES, _MOST_BARS = 40, 48
 
 
-class Event(Protocol):
+class BoxEvent(Protocol):
     """A set of outcomes."""
 
     def hits(self, codes: Codes) -> int:
@@ -31,7 +31,7 @@ class Event(Protocol):
 
 @final
 @dataclass(frozen=True)
-class Range:
+class BinRange:
     """The outcomes with a feature in bins `low` to `high`."""
 
     feature: int
@@ -59,7 +59,7 @@ class Leaves:
 
 @final
 @dataclass(frozen=True)
-class Question:
+class EventQuestion:
     """What is asked of an event: its log ratio beyond `delta`, or its hockey stick at `epsilon`.
 
     The log ratio is asked for if `epsilon` is None.
@@ -108,7 +108,7 @@ class Question:
 class Chosen:
     """An event and the box (0 or 1) for which it is more likely."""
 
-    event: Range | Leaves
+    event: BinRange | Leaves
     more: int
 
 
@@ -135,7 +135,7 @@ class Chooser:
         leaf = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in (*learn, *choose)]
         self._learned_leaves, self._chosen_leaves = leaf[:2], leaf[2:]
 
-    def best(self, question: Question) -> tuple[Chosen, float]:
+    def best(self, question: EventQuestion) -> tuple[Chosen, float]:
         """Return the event that promises most, and what it promises."""
         found: list[tuple[float, int, Chosen]] = []
         for more in (0, 1):
@@ -145,7 +145,7 @@ class Chooser:
         worth, _, chosen = max(found, key=lambda each: each[:2])
         return chosen, worth
 
-    def _ranges(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
+    def _ranges(self, question: EventQuestion, more: int) -> list[tuple[BinRange | Leaves, float]]:
         """Return the ranges of single features that look best on the learned runs.
 
         Each comes with its worth on the other runs.
@@ -155,11 +155,11 @@ class Chooser:
             counts = [np.bincount(codes[:, feature], minlength=256) for codes in self._learn]
             size = self.features[feature].size
             # Bin 0 is a missing number, or anything else: ranges are tried with it and without it.
-            listed = [Range(feature, 1, i) for i in range(1, size - 1)] + [
-                Range(feature, i, size - 1) for i in range(1, size)
+            listed = [BinRange(feature, 1, i) for i in range(1, size - 1)] + [
+                BinRange(feature, i, size - 1) for i in range(1, size)
             ]
-            listed += [Range(feature, 0, i) for i in range(size - 1)] + [
-                Range(feature, i, i) for i in range(size)
+            listed += [BinRange(feature, 0, i) for i in range(size - 1)] + [
+                BinRange(feature, i, i) for i in range(size)
             ]
             # With sums up to each bin the hits of every range are one difference.
             sums = [np.concatenate([[0], np.cumsum(side)]) for side in counts]
@@ -174,7 +174,7 @@ class Chooser:
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
         return list(zip(chosen, judged.tolist(), strict=True))
 
-    def _unions(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
+    def _unions(self, question: EventQuestion, more: int) -> list[tuple[BinRange | Leaves, float]]:
         """Return the most telling leaves, one more each time.
 
         Each union comes with its worth on the runs that the tree has not seen.
@@ -188,19 +188,19 @@ class Chooser:
         listed = order.tolist()
         return [(Leaves(self.tree, tuple(listed[: i + 1])), worth) for i, worth in enumerate(judged.tolist())]
 
-    def says(self, event: Range | Leaves) -> str:
+    def says(self, event: BinRange | Leaves) -> str:
         """Return the event in words."""
-        if isinstance(event, Range):
+        if isinstance(event, BinRange):
             return self.features[event.feature].says(event.low, event.high)
         first = self.tree.says(self.features, event.chosen[0])
         return first if len(event.chosen) == 1 else f"{first}, or {len(event.chosen) - 1} more such regions"
 
-    def bars(self, event: Range | Leaves, tested: tuple[Codes, Codes]) -> list[tuple[str, int, int]]:
+    def bars(self, event: BinRange | Leaves, tested: tuple[Codes, Codes]) -> list[tuple[str, int, int]]:
         """Return a partition of all outcomes around the event.
 
         Each part is given in words, with its hits in both samples.
         """
-        if isinstance(event, Range):
+        if isinstance(event, BinRange):
             feature = self.features[event.feature]
             counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]
             # Empty bins have no bar.

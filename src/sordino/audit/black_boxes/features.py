@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.black_boxes.columns import Columns, columns, is_number
-from sordino.audit.black_boxes.runs import CHARGED, Part, Table
+from sordino.audit.black_boxes.runs import CHARGED, RunPart, Table
 from sordino.audit.black_boxes.shape import Shape
 
 Codes = NDArray[np.uint8]
@@ -115,7 +115,7 @@ class Named:
 Feature = Numeric | Named
 
 
-def learned(a: Part, b: Part) -> tuple[tuple[str, ...], list[Feature]]:
+def learned(a: RunPart, b: RunPart) -> tuple[tuple[str, ...], list[Feature]]:
     """Return the paths of the numbers to look at, and the features that may tell the two parts apart."""
     shapes: Counter[Shape] = Counter()
     for part in (a, b):

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.black_boxes.binomial_bounds import at_least, at_most
-from sordino.audit.black_boxes.events import Chooser, Question
+from sordino.audit.black_boxes.binomial_bounds import bound_from_above, bound_from_below
+from sordino.audit.black_boxes.events import Chooser, EventQuestion
 from sordino.audit.black_boxes.features import Codes, Feature
 from sordino.audit.black_boxes.report import Evidence
 from sordino.cost import ZCDP, Cost
@@ -70,7 +70,7 @@ def frequent(costs: Sides) -> list[float]:
 
 
 def beyond_pure(
-    features: list[Feature], parts: list[Rows], costs: list[Sides], question: Question, level: float
+    features: list[Feature], parts: list[Rows], costs: list[Sides], question: EventQuestion, level: float
 ) -> Beyond:
     """Return by how much the log ratio of an event exceeds the charge that all of its outcomes share."""
     runs = [part[0].shape[0] for part in parts]
@@ -96,8 +96,8 @@ def beyond_pure(
         hits_more=hits,
         hits_fewer=others,
         runs=runs[2],
-        at_least=at_least(hits, runs[2], level * _CHARGE_ROUNDING_FACTOR),
-        at_most=at_most(others, runs[2], level * _CHARGE_ROUNDING_FACTOR),
+        at_least=bound_from_below(hits, runs[2], level * _CHARGE_ROUNDING_FACTOR),
+        at_most=bound_from_above(others, runs[2], level * _CHARGE_ROUNDING_FACTOR),
     )
     # Where the lower bound is 0 the log ratio has no lower bound.
     if not evidence.at_least:
@@ -125,7 +125,7 @@ def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
             hits = [int((side == cost).sum()) for side in (costs[2][more], costs[2][1 - more])]
             share = level / len(classes) / 2 * _CHARGE_ROUNDING_FACTOR  # both orders are looked at
             # Jensen's inequality: a class contributes at least its own p_a^2 / p_b.
-            low, high = at_least(hits[0], runs, share), at_most(hits[1], runs, share)
+            low, high = bound_from_below(hits[0], runs, share), bound_from_above(hits[1], runs, share)
             total += (
                 low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _CHARGE_ROUNDING_FACTOR
             )

@@ -17,11 +17,11 @@ from sordino.audit.black_boxes.shape import (
     REAL,
     WHOLE,
     Mark,
-    Seen,
     Shape,
+    ShapedOutcome,
     classed,
-    raised,
-    seen,
+    read_error,
+    read_outcome,
     tells_an_error,
 )
 from sordino.errors import InvalidParameter
@@ -40,14 +40,14 @@ class NoOutcomeError(InvalidParameter):
 
 @final
 @dataclass(eq=False)
-class Part:
+class RunPart:
     """Some runs of one box: their numbers as rows, one table for each shape, in the order of appearance."""
 
     rows: dict[Shape, list[tuple[float, ...]]] = field(default_factory=dict)
     blocks: dict[Shape, list[Table]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, outcome: Seen) -> None:
+    def add(self, outcome: ShapedOutcome) -> None:
         """Keep one outcome."""
         self.rows.setdefault(outcome.shape, []).append(outcome.numbers)
         self.size += 1
@@ -105,7 +105,7 @@ class Runner:
     partition: Callable[[Any], Any] | None
     charge: Callable[[Any], float] | None = None
 
-    def run(self, box: BlackBox, part: Part, wanted: int) -> None:
+    def run(self, box: BlackBox, part: RunPart, wanted: int) -> None:
         """Add `wanted` outcomes of `box` to `part`."""
         done = 0
         while done < wanted:
@@ -115,7 +115,7 @@ class Runner:
             else:
                 done += self._many(box, part, min(self.batch, wanted - done))
 
-    def _one(self, box: BlackBox) -> Seen:
+    def _one(self, box: BlackBox) -> ShapedOutcome:
         try:
             outcome = box()
         # This error says that the run was cut off: that is no outcome of the mechanism.
@@ -123,17 +123,17 @@ class Runner:
             raise
         # An interrupt is not caught: it ends the audit.
         except (Exception, SystemExit) as error:  # noqa: BLE001  (that it raised is what came out)
-            return raised(error)
+            return read_error(error)
         return self._seen(outcome)
 
-    def _seen(self, outcome: Any) -> Seen:
-        found = seen(outcome) if self.partition is None else classed(self.partition(outcome))
+    def _seen(self, outcome: Any) -> ShapedOutcome:
+        found = read_outcome(outcome) if self.partition is None else classed(self.partition(outcome))
         if self.charge is None:
             return found
         # The charge is one more number of the outcome, at a path that no outcome can have.
-        return Seen((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
+        return ShapedOutcome((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
 
-    def _many(self, box: BlackBox, part: Part, kept: int) -> int:
+    def _many(self, box: BlackBox, part: RunPart, kept: int) -> int:
         """Call once and keep the first `kept` outcomes of the batch.
 
         A call that raises ends the audit: the runs of its batch would share that outcome, and they must be
@@ -167,7 +167,7 @@ class Runner:
 
     def both(
         self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None
-    ) -> list[tuple[Part, Part]]:
+    ) -> list[tuple[RunPart, RunPart]]:
         """Return one pair of parts for each size.
 
         The boxes take turns, so that a slow drift of a machine meets both alike.
@@ -175,7 +175,7 @@ class Runner:
         turn = _RUNS_PER_TURN if self.batch is None else self.batch
         parts, done = [], 0
         for size in sizes:
-            pair = Part(), Part()
+            pair = RunPart(), RunPart()
             while pair[0].size < size:
                 # The last turn of a part may be shorter: parts have exactly the sizes that were asked for.
                 wanted = min(turn, size - pair[0].size)

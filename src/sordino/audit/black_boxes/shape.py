@@ -36,24 +36,24 @@ class Mark(NamedTuple):
 Shape = tuple[Mark, ...]
 
 
-class Seen(NamedTuple):
+class ShapedOutcome(NamedTuple):
     """One outcome: its shape, and its numbers in the order of their marks."""
 
     shape: Shape
     numbers: tuple[float, ...]
 
 
-def seen(outcome: Any) -> Seen:
+def read_outcome(outcome: Any) -> ShapedOutcome:
     """Return the shape and the numbers of an outcome, or refuse what cannot be compared."""
     marks: list[Mark] = []
     numbers: list[float] = []
     _walk_outcome(outcome, "", marks, numbers)
-    return Seen(tuple(marks), tuple(numbers))
+    return ShapedOutcome(tuple(marks), tuple(numbers))
 
 
-def raised(error: BaseException) -> Seen:
+def read_error(error: BaseException) -> ShapedOutcome:
     """Return the outcome of a run that raised: the type of the error and nothing else."""
-    return Seen((Mark("", ("raised", type(error).__name__)),), ())
+    return ShapedOutcome((Mark("", ("raised", type(error).__name__)),), ())
 
 
 def tells_an_error(shape: Shape) -> bool:
@@ -61,7 +61,7 @@ def tells_an_error(shape: Shape) -> bool:
     return len(shape) == 1 and isinstance(shape[0].says, tuple) and shape[0].says[0] == "raised"
 
 
-def classed(group: Any) -> Seen:
+def classed(group: Any) -> ShapedOutcome:
     """Return the outcome whose partition put it into `group`, a hashable value."""
     try:
         hash(group)
@@ -71,7 +71,7 @@ def classed(group: Any) -> Seen:
             "such as numbers, texts and tuples of them."
         ) from None
     # A NaN is not equal to itself, its repr is: all of them are one class.
-    return Seen(
+    return ShapedOutcome(
         (
             Mark(
                 "class",

@@ -15,13 +15,13 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.black_boxes.binomial_bounds import RUNS, at_least, at_most
+from sordino.audit.black_boxes.binomial_bounds import RUNS, bound_from_above, bound_from_below
 from sordino.audit.black_boxes.columns import Columns, columns
-from sordino.audit.black_boxes.events import Chooser, Chosen, Question
+from sordino.audit.black_boxes.events import Chooser, Chosen, EventQuestion
 from sordino.audit.black_boxes.features import Codes, learned
 from sordino.audit.black_boxes.outcome_costs import Beyond, Sides, beyond_pure, beyond_zcdp, charged
 from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
-from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Part, Progress, Runner
+from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Progress, Runner, RunPart
 from sordino.audit.report import Delta
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, Number, shown, text
 from sordino.cost import Cost
@@ -154,14 +154,16 @@ def statistical(
     learning = _LearnedEvents(parts)
     # Choosing looks at the first two parts only; the third is for the tests and the bars after that.
     questions = [
-        Question(epsilon, float(beside), sizes[2], _interval_width(share)) for epsilon in (None, *where)
+        EventQuestion(epsilon, float(beside), sizes[2], _interval_width(share)) for epsilon in (None, *where)
     ]
     chosen = [learning.chooser.best(question)[0] for question in questions]
     # Two bounds on one event, each at half of its share ("Several questions" on the proof page).
     evidence = [_test_event(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
     beyond = Beyond(-math.inf, None)
     if claimed is not None and cost_of is not None:
-        beyond = learning.beyond(claimed, Question(None, 0.0, sizes[2], _interval_width(share)), float(share))
+        beyond = learning.beyond(
+            claimed, EventQuestion(None, 0.0, sizes[2], _interval_width(share)), float(share)
+        )
     return StatisticalReport(
         name=name,
         claimed=claimed,
@@ -254,7 +256,7 @@ def _make_charge_function(
 class _LearnedEvents:
     """The features and events of the first runs, and all runs in their terms."""
 
-    def __init__(self, parts: list[tuple[Part, Part]]) -> None:
+    def __init__(self, parts: list[tuple[RunPart, RunPart]]) -> None:
         # The features come from the first part alone. All runs are then put in their terms.
         paths, self.features = learned(*parts[0])
         self.codes: list[tuple[Codes, Codes]] = []
@@ -274,7 +276,7 @@ class _LearnedEvents:
         )
         return stacked
 
-    def beyond(self, claimed: Cost, question: Question, share: float) -> Beyond:
+    def beyond(self, claimed: Cost, question: EventQuestion, share: float) -> Beyond:
         """Return by how much outcomes lose more than is charged for them."""
         if not self._costs:  # every run raised
             return Beyond(-math.inf, None)
@@ -298,8 +300,8 @@ def _test_event(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, choo
         hits_more=hits,
         hits_fewer=others,
         runs=runs,
-        at_least=at_least(hits, runs, float(level) * _BOUND_ROUNDING_FACTOR),
-        at_most=at_most(others, runs, float(level) * _BOUND_ROUNDING_FACTOR),
+        at_least=bound_from_below(hits, runs, float(level) * _BOUND_ROUNDING_FACTOR),
+        at_most=bound_from_above(others, runs, float(level) * _BOUND_ROUNDING_FACTOR),
     )
 
 

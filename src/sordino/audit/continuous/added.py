@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous.enclosures import Bounds, Floats, number
+from sordino.audit.continuous.enclosures import Bounds, Floats, enclose
 from sordino.audit.continuous.integrals import enclosed
 from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.measures import PLACE, SPAN
@@ -43,7 +43,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     def log_density(low: Floats, high: Floats, answers: Any) -> Bounds:
         at, scale = placed(answers)
         # The log density of x + s Z at o is ln f((o - x)/s) - ln s.
-        place, stretch = number(at), number(1 / scale)
+        place, stretch = enclose(at), enclose(1 / scale)
         z = floats.scaled(floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale)
         return floats.plus(
             enclosed(law, "log_density", *z), floats.log((np.array(stretch[0]), np.array(stretch[1])))
@@ -53,7 +53,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         at, scale = placed(answers)
         return [
             # Breaks move and stretch with the noise; each is known between two floats only.
-            (number(at + Fraction(low) * scale)[0], number(at + Fraction(high) * scale)[1])
+            (enclose(at + Fraction(low) * scale)[0], enclose(at + Fraction(high) * scale)[1])
             for low, high in law.bends
         ]
 

@@ -15,8 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.continuous.enclosures import log, total
-from sordino.audit.continuous.integrals import Budget
+from sordino.audit.continuous.enclosures import bound_total, log
+from sordino.audit.continuous.integrals import CellBudget
 from sordino.audit.continuous.ratios import Cells, atom
 from sordino.constraints import exact, shown
 from sordino.cost import Cost
@@ -46,7 +46,7 @@ class Asked:
 
     slack: float
     tail: float
-    budget: Budget
+    budget: CellBudget
     cuts: tuple[float, ...] | None
 
 
@@ -142,7 +142,9 @@ def classes(
 
 def rest(masses: Iterable[Any], owner: str) -> float:
     """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
-    known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
+    known = bound_total(
+        np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False
+    )
     if known > 1 + _MASS_TOLERANCE:
         raise InvalidParameter(
             f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."

@@ -17,8 +17,8 @@ import numpy as np
 
 from sordino.audit.continuous.added import added
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
-from sordino.audit.continuous.enclosures import Bounds, Floats, number, total
-from sordino.audit.continuous.envelopes import SHAPES, Piece, Shape, checked
+from sordino.audit.continuous.enclosures import Bounds, Floats, bound_total, enclose
+from sordino.audit.continuous.envelopes import SHAPES, Piece, Shape, check_shape
 from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.measures import PLACE
 from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, either, weighed, within
@@ -232,7 +232,7 @@ class Density(Continuous):
         def at(x: Floats) -> Bounds:
             low, high = over(x, x)
             # Values that contradict the declared shape are refused. That others agree is no proof.
-            checked(x, (low, high), pieces, "Density.log_density")
+            check_shape(x, (low, high), pieces, "Density.log_density")
             return low[None, :], high[None, :]
 
         return Curve(pieces=pieces, at=at, over=over)
@@ -293,8 +293,8 @@ class Density(Continuous):
             low, high = cells.mass(side)
             bounds = [
                 (
-                    total(low[(first == i) & (last == i)], up=False),
-                    total(high[(first <= i) & (i <= last)], up=True),
+                    bound_total(low[(first == i) & (last == i)], up=False),
+                    bound_total(high[(first <= i) & (i <= last)], up=True),
                 )
                 for i in range(len(inner) + 1)
             ]
@@ -319,7 +319,7 @@ class Density(Continuous):
 
 def floats_above(x: Any) -> float:
     """Return a float that is at least this number."""
-    return math.inf if x == math.inf else number(FINITE("Density.tail", x))[1]
+    return math.inf if x == math.inf else enclose(FINITE("Density.tail", x))[1]
 
 
 def _enclose_break(x: Any) -> tuple[float, float]:
@@ -327,7 +327,7 @@ def _enclose_break(x: Any) -> tuple[float, float]:
     if isinstance(x, tuple | list) and len(x) == 2:
         low, high = float(x[0]), float(x[1])
     else:
-        low, high = number(PLACE("Density.breaks", x))
+        low, high = enclose(PLACE("Density.breaks", x))
     if not low <= high:
         raise InvalidParameter(
             "Density.breaks must be numbers, or pairs of floats with the place between them."

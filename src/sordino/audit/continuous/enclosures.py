@@ -31,14 +31,14 @@ NEVER = -math.inf
 """The logarithm of a probability or a density that is 0."""
 
 
-def outward(low: Floats, high: Floats) -> Bounds:
+def widen(low: Floats, high: Floats) -> Bounds:
     """Return the bounds moved apart by more than a few roundings; what is infinite or 0 stays."""
     with np.errstate(invalid="ignore"):
         below, above = low - np.abs(low) * WIDER, high + np.abs(high) * WIDER
     return np.where(np.isinf(low), low, below), np.where(np.isinf(high), high, above)
 
 
-def number(x: Fraction) -> tuple[float, float]:
+def enclose(x: Fraction) -> tuple[float, float]:
     """Return the floats next to a rational number: twice itself, if it is one."""
     try:
         near = float(x)
@@ -56,7 +56,7 @@ def plus(a: Bounds, b: Bounds) -> Bounds:
     with np.errstate(invalid="ignore"):
         low, high = a[0] + b[0], a[1] + b[1]
     # Infinity less infinity may be anything.
-    return outward(np.where(np.isnan(low), -math.inf, low), np.where(np.isnan(high), math.inf, high))
+    return widen(np.where(np.isnan(low), -math.inf, low), np.where(np.isnan(high), math.inf, high))
 
 
 def minus(a: Bounds, b: Bounds) -> Bounds:
@@ -66,9 +66,9 @@ def minus(a: Bounds, b: Bounds) -> Bounds:
 
 def scaled(a: Bounds, x: Fraction) -> Bounds:
     """Return the product with a positive rational number."""
-    low, high = number(x)
+    low, high = enclose(x)
     with np.errstate(over="ignore", under="ignore"):
-        below, above = outward(np.minimum(a[0] * low, a[0] * high), np.maximum(a[1] * low, a[1] * high))
+        below, above = widen(np.minimum(a[0] * low, a[0] * high), np.maximum(a[1] * low, a[1] * high))
     return np.where(a[0] == 0, 0.0, below - TINY), np.where(a[1] == 0, 0.0, above + TINY)
 
 
@@ -76,7 +76,7 @@ def exp(a: Bounds) -> Bounds:
     """Return the exponential."""
     with np.errstate(over="ignore", under="ignore"):
         # A lower bound that overflows is the largest float, which is still below the true value.
-        low, high = outward(
+        low, high = widen(
             np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), LARGEST)), np.exp(a[1])
         )
     return np.where(a[0] == -math.inf, 0.0, np.maximum(low - TINY, 0.0)), np.where(
@@ -87,7 +87,7 @@ def exp(a: Bounds) -> Bounds:
 def log(a: Bounds) -> Bounds:
     """Return the logarithm of bounds that are not negative."""
     with np.errstate(divide="ignore", under="ignore"):
-        return outward(np.log(a[0]), np.log(a[1]))
+        return widen(np.log(a[0]), np.log(a[1]))
 
 
 def log1mexp(a: Bounds) -> Bounds:
@@ -98,7 +98,7 @@ def log1mexp(a: Bounds) -> Bounds:
             # Each formula keeps its digits on its side of about ln 2; both are computed everywhere.
             return np.where(t < 0.7, np.log(-np.expm1(-t)), np.log1p(-np.exp(-np.maximum(t, 0.5))))
 
-    low, high = outward(at(np.maximum(a[0], 0.0)), at(np.maximum(a[1], 0.0)))
+    low, high = widen(at(np.maximum(a[0], 0.0)), at(np.maximum(a[1], 0.0)))
     return low - TINY, np.minimum(high + TINY, 0.0)
 
 
@@ -110,7 +110,7 @@ def log1pexp(a: Bounds) -> Bounds:
             # The exponent is never above 0, so that nothing overflows.
             return np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
 
-    low, high = outward(at(a[0]), at(a[1]))
+    low, high = widen(at(a[0]), at(a[1]))
     return np.maximum(low - TINY, 0.0), high + TINY
 
 
@@ -126,8 +126,8 @@ def log_total(terms: Bounds) -> Bounds:
             # Widened by more than the roundings of the terms and of their sum.
             total = parts.sum(axis=0) * (1 - WIDER if way == 0 else 1 + WIDER) ** (2 + len(side) // 8)
             logs = np.log(total)
-            found = np.where(np.isinf(most), most, outward(logs, logs)[way] + safe)
-        totals.append(outward(found, found)[way])
+            found = np.where(np.isinf(most), most, widen(logs, logs)[way] + safe)
+        totals.append(widen(found, found)[way])
     return totals[0], totals[1]
 
 
@@ -154,7 +154,7 @@ def mean_exponential(left: Bounds, right: Bounds) -> Bounds:
         return np.maximum(low * (1 - rough) - TINY, 0.0), np.where(high == 0, 0.0, high * (1 + rough) + TINY)
 
 
-def total(values: Any, *, up: bool) -> float:
+def bound_total(values: Any, *, up: bool) -> float:
     """Return a bound of the sum of numbers that are not negative."""
     try:
         found = math.fsum(np.asarray(values, dtype=float).tolist())

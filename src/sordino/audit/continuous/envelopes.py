@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.continuous.enclosures import NEVER, WIDER, Bounds, Floats, log_total, outward
+from sordino.audit.continuous.enclosures import NEVER, WIDER, Bounds, Floats, log_total, widen
 from sordino.errors import InvalidParameter
 
 Shape = Literal["linear", "concave", "convex", "monotone", "any"]
@@ -89,15 +89,15 @@ def _concave_lines(x: Floats, at: Bounds) -> Lines:
     left_line, right_line = (wide.copy(), wide.copy()), (wide.copy(), wide.copy())
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         # Slopes are taken from the bounds that make the prolonged line higher.
-        rise = outward(*((high[1:-1] - low[:-2]) / width[:-1] * width[1:],) * 2)[1]
-        left_line[0][1:], left_line[1][1:] = high[1:-1], _replace_nan(outward(*(high[1:-1] + rise,) * 2)[1])
-        fall = outward(*((low[2:] - high[1:-1]) / width[1:] * width[:-1],) * 2)[0]
+        rise = widen(*((high[1:-1] - low[:-2]) / width[:-1] * width[1:],) * 2)[1]
+        left_line[0][1:], left_line[1][1:] = high[1:-1], _replace_nan(widen(*(high[1:-1] + rise,) * 2)[1])
+        fall = widen(*((low[2:] - high[1:-1]) / width[1:] * width[:-1],) * 2)[0]
         right_line[0][:-1], right_line[1][:-1] = (
-            _replace_nan(outward(*(high[1:-1] - fall,) * 2)[1]),
+            _replace_nan(widen(*(high[1:-1] - fall,) * 2)[1]),
             high[1:-1],
         )
         lift = _chord_lift(left_line, right_line, high[:-1], high[1:])
-        lifted = outward(high[:-1] + lift, high[:-1] + lift)[1], outward(high[1:] + lift, high[1:] + lift)[1]
+        lifted = widen(high[:-1] + lift, high[:-1] + lift)[1], widen(high[1:] + lift, high[1:] + lift)[1]
     left, right = wide.copy(), wide.copy()
     for one, other in (left_line, right_line, (_replace_nan(lifted[0]), _replace_nan(lifted[1]))):
         with np.errstate(invalid="ignore"):
@@ -162,7 +162,7 @@ _LINES_OF_SHAPE: dict[str, Callable[[Floats, Bounds], Lines]] = {
 }
 
 
-def summed(terms: list[Lines]) -> Lines:
+def sum_lines(terms: list[Lines]) -> Lines:
     """Return lines of the logarithm of a sum.
 
     The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l -
@@ -191,7 +191,7 @@ def summed(terms: list[Lines]) -> Lines:
     )
 
 
-def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
+def check_shape(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
     """Raise `InvalidParameter` where the values refute the shape that is declared."""
     for piece in pieces:
         inner = _slice_piece(x, piece)

@@ -99,7 +99,7 @@ class HeavyTail:
 
         # The sum falls as t rises: its lower bound is that of the larger t.
         low, high = at(t[1])[0], at(t[0])[1]
-        return floats.outward(low, high)
+        return floats.widen(low, high)
 
     @staticmethod
     def _power(z: Floats, exponent: Fraction) -> Bounds:
@@ -119,7 +119,7 @@ class HeavyTail:
         """Return the integral of 1/(1 + s^gamma) from z >= 0 to infinity."""
         # Both formulas are computed everywhere, each at arguments for which it converges.
         near = np.clip(z, 2.0**-1000, 1.0)
-        inner = floats.outward(
+        inner = floats.widen(
             *_multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
         )
         # At 0 nothing is inside, whatever the clip says.
@@ -210,10 +210,10 @@ class HeavyTail:
 
 
 def _multiply_enclosures(a: Bounds, b: Bounds) -> Bounds:
-    return floats.outward(a[0] * b[0], a[1] * b[1])
+    return floats.widen(a[0] * b[0], a[1] * b[1])
 
 
 def _log_upper_bound(x: Fraction) -> float:
     """Return an upper bound of the logarithm."""
-    high = np.array([floats.number(x)[1]])
+    high = np.array([floats.enclose(x)[1]])
     return float(floats.log((high, high))[1][0])

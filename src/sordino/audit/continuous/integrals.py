@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.continuous import enclosures as floats, series
-from sordino.audit.continuous.enclosures import Bounds, Floats, number
+from sordino.audit.continuous.enclosures import Bounds, Floats, enclose
 from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.series import ORDER, Ball, Series
 from sordino.errors import InvalidParameter
@@ -42,7 +42,7 @@ class Factor(NamedTuple):
 
 @final
 @dataclass
-class Budget:
+class CellBudget:
     """How many cells may be looked at, over all integrals of an audit."""
 
     left: int
@@ -70,14 +70,14 @@ class Integrals:
         self.factors = tuple(factor._replace(scale=factor.scale / unit) for factor in factors)
         self.jobs = [tuple(shift / unit for shift in job) for job in jobs]
         # Each density is one over a length, and the variable of integration is a length.
-        self._stretch = number(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
-        self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(
+        self._stretch = enclose(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
+        self._shifts = np.array([[enclose(shift) for shift in job] for job in self.jobs]).reshape(
             len(jobs), len(factors), 2
         )
         self._slopes = [1 / (factor.scale * factor.law.scale) for factor in self.factors]
         self._smooth = all(factor.law.coefficients is not None for factor in self.factors)
 
-    def bounds(self, share: float, budget: Budget) -> Bounds:
+    def bounds(self, share: float, budget: CellBudget) -> Bounds:
         """Return bounds of all integrals, apart by `share` of their size unless the budget ends before."""
         count = len(self.jobs)
         job, x0, x1 = self._grid()
@@ -171,10 +171,10 @@ class Integrals:
         law = self.factors[0].law
         low, high = np.zeros_like(x0), np.ones_like(x0)
         if law.log_cdf is not None:
-            below, above = mass(law, *at)
+            below, above = bound_mass(law, *at)
             low, high = np.maximum(low, below), np.minimum(high, above)
         if law.log_density is not None:
-            width = floats.outward(x1 - x0, x1 - x0)
+            width = floats.widen(x1 - x0, x1 - x0)
             with np.errstate(invalid="ignore"):
                 least, most = _multiply_factors(values, width)
             # What is no number says nothing: fmax and fmin pass over it.
@@ -215,7 +215,7 @@ class Integrals:
         return np.where(known, low, 0.0), np.where(known, high, math.inf)
 
 
-def mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
+def bound_mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
     """Return bounds of the probability between two points, from distribution and survival function."""
     if law.log_cdf is None:
         return np.zeros_like(left[0]), np.ones_like(left[0])
@@ -247,7 +247,7 @@ def survival(law: Law, z: Bounds) -> Bounds:
     if law.log_survival is None:
         # One minus the other: inexact far up, but a bound.
         low, high = cdf(law, z)
-        return np.maximum(floats.outward(1 - high, 1 - high)[0], 0.0), floats.outward(1 - low, 1 - low)[1]
+        return np.maximum(floats.widen(1 - high, 1 - high)[0], 0.0), floats.widen(1 - low, 1 - low)[1]
     low, high = enclosed(law, "log_survival", z[1])[0], enclosed(law, "log_survival", z[0])[1]
     return floats.exp((low, np.minimum(high, 0.0)))
 
@@ -308,7 +308,7 @@ def _factor_series(
     return [
         first,
         *(
-            series.divided(Ball(rising * part.middle, part.radius), k + 1)
+            series.quotient(Ball(rising * part.middle, part.radius), k + 1)
             for k, part in enumerate(density[:-1])
         ),
     ]
@@ -330,7 +330,7 @@ def _power_integrals(down: Floats, up: Floats) -> list[Ball]:
 def _multiply_factors(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of a product of numbers that are not negative; 0 times what is not bounded is 0."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        low, high = floats.outward(a[0] * b[0], a[1] * b[1])
+        low, high = floats.widen(a[0] * b[0], a[1] * b[1])
     none = (a[1] == 0) | (b[1] == 0)
     return np.where(np.isfinite(low), np.maximum(low - floats.TINY, 0.0), 0.0), np.where(
         none, 0.0, high + floats.TINY
@@ -373,7 +373,7 @@ def _choose_first_cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
         centers.append(float(-shift))
         scales.append(float(scale))
         for place in factor.law.breaks:
-            found += number(place * scale - shift)
+            found += enclose(place * scale - shift)
     low, high, fine = min(centers), max(centers), min(scales)
     # Between the answers cells are about as wide as the smallest scale, as far as 64 cells reach.
     steps = min(64, 2 + math.ceil((high - low) / fine))

@@ -152,7 +152,7 @@ class Law:
             breaks=tuple(-x for x in reversed(self.breaks)),
             bends=tuple((-high, -low) for low, high in reversed(self.bends)),
             shapes=self.shapes[::-1],
-            coefficients=None if inner is None else lambda z, side: inner(series.negative(z), -side),
+            coefficients=None if inner is None else lambda z, side: inner(series.negated(z), -side),
         )
 
     @staticmethod
@@ -170,7 +170,7 @@ class Law:
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
             coefficients=lambda z, side: formulas.masked(
-                series.raised(series.changed(z, Fraction(-1))), side > 0
+                series.exponentiated(series.changed(z, Fraction(-1))), side > 0
             ),
         )
 
@@ -188,7 +188,7 @@ class Law:
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
             coefficients=lambda z, side: series.changed(
-                series.raised(formulas.signed(z, -side)), Fraction(1, 2)
+                series.exponentiated(formulas.signed(z, -side)), Fraction(1, 2)
             ),
         )
 
@@ -200,8 +200,8 @@ class Law:
             # The log ratio of two such densities has no bound, so that nothing is said of the tail.
             name="Law.gumbel",
             log_density=formulas.unimodal(formulas.gumbel),
-            log_cdf=lambda x: formulas.negative(formulas.falling(x)),
-            log_survival=lambda x: floats.log1mexp(formulas.falling(x)),
+            log_cdf=lambda x: formulas.negative(formulas.decay(x)),
+            log_survival=lambda x: floats.log1mexp(formulas.decay(x)),
             shapes=("concave",),
             coefficients=formulas.gumbel_coefficients,
         )
@@ -271,7 +271,7 @@ def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> flo
     The slopes of the log density are at most one over the scale.
     """
     # With two scales the log ratio may grow without end.
-    return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
+    return floats.enclose(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 
 def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:

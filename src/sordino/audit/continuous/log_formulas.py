@@ -22,7 +22,7 @@ OfInterval = Callable[[Floats, Floats], Bounds]
 
 LN_2 = floats.log((np.array(2.0), np.array(2.0)))
 # The logarithm and pi err by a few units in the last place; much more is taken off.
-LN_2_PI = floats.outward(*(np.array(math.log(2 * math.pi)),) * 2)
+LN_2_PI = floats.widen(*(np.array(math.log(2 * math.pi)),) * 2)
 
 
 def unimodal(at: OfPoint, *, rises: bool = True) -> OfInterval:
@@ -50,7 +50,7 @@ def negative(a: Bounds) -> Bounds:
     return -a[1], -a[0]
 
 
-def falling(x: Floats) -> Bounds:
+def decay(x: Floats) -> Bounds:
     """Return e^-x."""
     return floats.exp((-x, -x))
 
@@ -60,13 +60,13 @@ def laplace_cdf(x: Floats) -> Bounds:
     # Each formula is for its own side of 0, computed everywhere at arguments that suit it.
     below = floats.minus((np.minimum(x, 0.0),) * 2, LN_2)
     half = tuple(side / 2 for side in floats.exp((-np.maximum(x, 0.0),) * 2))
-    above = floats.outward(np.log1p(-half[1]), np.log1p(-half[0]))
+    above = floats.widen(np.log1p(-half[1]), np.log1p(-half[0]))
     return np.where(x < 0, below[0], above[0]), np.where(x < 0, below[1], above[1])
 
 
 def gumbel(z: Floats) -> Bounds:
     """Return -z - e^-z; at either end of the line the density is 0."""
-    low, high = negative(floats.plus((z, z), falling(z)))
+    low, high = negative(floats.plus((z, z), decay(z)))
     return np.where(np.isinf(z), NEVER, low), np.where(np.isinf(z), NEVER, high)
 
 
@@ -102,12 +102,12 @@ def masked(z: Series, kept: Any) -> Series:
 def gumbel_coefficients(z: Series, side: Floats) -> Series:  # noqa: ARG001 - the signature of coefficients
     """Return the density of the Gumbel law as a series, e^(-z - e^-z)."""
     falling = series.changed(z, Fraction(-1))
-    inner = series.raised(falling)
-    return series.raised(series.less(falling, inner))
+    inner = series.exponentiated(falling)
+    return series.exponentiated(series.less(falling, inner))
 
 
 def logistic_coefficients(z: Series, side: Floats) -> Series:
     """Return the density of the logistic law as a series, e^-|z| / (1 + e^-|z|)^2."""
-    rest = series.raised(signed(z, -side))
+    rest = series.exponentiated(signed(z, -side))
     whole = series.inverse(series.increased(rest))
     return series.multiplied(series.multiplied(rest, whole), whole)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous.enclosures import Bounds, Floats, mean_exponential, number, total
+from sordino.audit.continuous.enclosures import Bounds, Floats, bound_total, enclose, mean_exponential
 from sordino.audit.continuous.ratios import Cells, joined
 from sordino.audit.report import Witness
 from sordino.audit.views import Claimed
@@ -63,7 +63,7 @@ class Ordered:
         return [self.claimed.epsilon(label) for label in self.labels]
 
     def _each(self, values: Sequence[Any], *, up: bool) -> Floats:
-        ends = np.array([number(value)[up] for value in values])
+        ends = np.array([enclose(value)[up] for value in values])
         spread: Floats = ends[self.places]
         return spread
 
@@ -75,8 +75,8 @@ class Ordered:
     def beyond(self) -> tuple[float, float, int]:
         """Return the same for the log ratio less what is claimed."""
         # The claim is rounded against the bound: up for the lower one, down for the upper one.
-        low = floats.outward(*(self.least - self._each(self.epsilons, up=True),) * 2)[0]
-        high = floats.outward(*(self.most - self._each(self.epsilons, up=False),) * 2)[1]
+        low = floats.widen(*(self.least - self._each(self.epsilons, up=True),) * 2)[0]
+        high = floats.widen(*(self.most - self._each(self.epsilons, up=False),) * 2)[1]
         place = int(low.argmax())
         return float(low[place]), float(high.max()), place
 
@@ -120,7 +120,7 @@ class Ordered:
         (a_low, a_high), (b_low, b_high) = self.masses
         with np.errstate(invalid="ignore", over="ignore"):
             gains = np.nan_to_num(a_low - b_high * stretch[1], nan=0.0, neginf=0.0)
-            least = total(np.maximum(gains - a_low * floats.WIDER - floats.TINY, 0.0), up=False)
+            least = bound_total(np.maximum(gains - a_low * floats.WIDER - floats.TINY, 0.0), up=False)
             # Where the ratio is above at both ends it is above all along: a difference of two integrals.
             # Else a share of one integral.
             both = (self.ends[0][1] >= low) & (self.ends[1][1] >= low)
@@ -130,7 +130,7 @@ class Ordered:
                 -np.expm1(-np.maximum(self.most - low, 0.0)) * (1 + floats.WIDER) + floats.TINY, 1.0
             )
             part = np.where(self.most > low, a_high * share, 0.0)
-        over = total(np.where(both, np.maximum(np.minimum(whole, part), 0.0), part), up=True)
+        over = bound_total(np.where(both, np.maximum(np.minimum(whole, part), 0.0), part), up=True)
         rest = self.lost
         if self.unresolved:
             # The log ratio of outputs in no cell is at most `outside`.
@@ -157,7 +157,7 @@ class Ordered:
             less = self._each(
                 [(alpha - 1) * self.claimed.divergence(alpha, label) for label in self.labels], up=True
             )
-            low = [floats.outward(end - less, end - less)[0] for end in low]
+            low = [floats.widen(end - less, end - less)[0] for end in low]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             # The exponents are lines: the integral over a cell is its width times the mean of an exponential.
             width = self.cells.width
@@ -165,15 +165,16 @@ class Ordered:
             most = mean_exponential((high[0], high[0]), (high[1], high[1]))[1] * width
         rest = 0.0
         if self.unresolved:
-            outside = number(alpha - 1)[1] * self.outside * (1 + floats.WIDER)
+            outside = enclose(alpha - 1)[1] * self.outside * (1 + floats.WIDER)
             # e^700 is still a float.
             rest = self.unresolved * math.exp(outside) * (1 + floats.WIDER) if outside < 700 else math.inf
         sums = (
-            np.array([total(np.nan_to_num(least, nan=0.0, posinf=math.inf), up=False)]),
+            np.array([bound_total(np.nan_to_num(least, nan=0.0, posinf=math.inf), up=False)]),
             np.array(
                 [
                     # Cells that were left out may hold any divergence.
-                    total(np.nan_to_num(most, nan=math.inf, posinf=math.inf), up=True) * (1 + floats.WIDER)
+                    bound_total(np.nan_to_num(most, nan=math.inf, posinf=math.inf), up=True)
+                    * (1 + floats.WIDER)
                     + rest
                     + (math.inf if self.lost else 0.0)
                 ]

@@ -22,12 +22,12 @@ from sordino.audit.continuous.enclosures import (
     WIDER,
     Bounds,
     Floats,
+    bound_total,
     mean_exponential,
-    outward,
-    total,
+    widen,
 )
-from sordino.audit.continuous.envelopes import Lines, OverCells, Piece, lines, summed
-from sordino.audit.continuous.integrals import Budget
+from sordino.audit.continuous.envelopes import Lines, OverCells, Piece, lines, sum_lines
+from sordino.audit.continuous.integrals import CellBudget
 
 TINY = 2.0**-46
 """A cell this narrow, relative to where it is, is not split."""
@@ -67,7 +67,9 @@ class Curve:
 
     def lines(self, x: Floats, at: Bounds) -> Lines:
         """Return lines around the logarithm of the whole."""
-        return summed([lines(x, (low, high), self.pieces, self.over) for low, high in zip(*at, strict=True)])
+        return sum_lines(
+            [lines(x, (low, high), self.pieces, self.over) for low, high in zip(*at, strict=True)]
+        )
 
 
 class Cells(NamedTuple):
@@ -101,10 +103,10 @@ class Cells(NamedTuple):
         sides = []
         for side in (self.a, self.b):
             # Each line is followed to the new point, with more than the rounding on the unfavorable side.
-            low = outward(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[
+            low = widen(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[
                 0
             ] - _interpolation_error(side.low_left, side.low_right)
-            high = outward(*(side.high_left + (side.high_right - side.high_left) * share,) * 2)[
+            high = widen(*(side.high_left + (side.high_right - side.high_left) * share,) * 2)[
                 1
             ] + _interpolation_error(side.high_left, side.high_right)
             sides.append(
@@ -137,7 +139,7 @@ class Cells(NamedTuple):
         low = mean_exponential(*((side.low_left,) * 2, (side.low_right,) * 2))[0]
         high = mean_exponential(*((side.high_left,) * 2, (side.high_right,) * 2))[1]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            least, most = outward(low * self.width, high * self.width)
+            least, most = widen(low * self.width, high * self.width)
         none = (high == 0) | (self.width == 0)
         return np.maximum(least - _LOST_TO_UNDERFLOW, 0.0), np.where(none, 0.0, most + _LOST_TO_UNDERFLOW)
 
@@ -176,12 +178,12 @@ def atom(a: tuple[float, float], b: tuple[float, float]) -> Cells:
 def difference(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of a log ratio; where neither side may be possible nothing is lost."""
     with np.errstate(invalid="ignore"):
-        low, high = outward(a[0] - b[1], a[1] - b[0])
+        low, high = widen(a[0] - b[1], a[1] - b[0])
     low = np.where(np.isneginf(a[0]) | np.isnan(low), -math.inf, low)  # it may be that a is impossible
     return low, np.where(np.isneginf(a[1]), -math.inf, np.where(np.isnan(high), math.inf, high))
 
 
-def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[float] = ()) -> Cells:
+def compared(a: Curve, b: Curve, unclear: Rule, budget: CellBudget, cuts: Sequence[float] = ()) -> Cells:
     """Return the cells of two curves over one interval, split until none is unclear, or the budget ends."""
     x = _choose_first_points(a, b, cuts)
     values = [curve.at(x) for curve in (a, b)]
@@ -236,7 +238,7 @@ def weighed(share: float) -> Rule:
     def unclear(cells: Cells) -> Marks:
         nonlocal before
         gaps = [high - low for low, high in (cells.mass(cells.a), cells.mass(cells.b))]
-        now = sum(total(np.nan_to_num(gap, nan=0.0, posinf=1.0), up=True) for gap in gaps)
+        now = sum(bound_total(np.nan_to_num(gap, nan=0.0, posinf=1.0), up=True) for gap in gaps)
         # The last round hardly helped, so that no further one is asked for.
         if now > before * _HELPFUL_FACTOR:
             return np.zeros(cells.width.size, dtype=bool)

@@ -15,34 +15,25 @@ from typing import Any, final
 import numpy as np
 
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous
-from sordino.audit.continuous.enclosures import total
+from sordino.audit.continuous.enclosures import bound_total
 from sordino.audit.continuous.ordered import Ordered
 from sordino.audit.continuous.ratios import TINY, joined
-from sordino.audit.report import ExactReport, Witness
-from sordino.audit.views import Claimed, Views, above, interval_beyond
-from sordino.errors import InvalidParameter
+from sordino.audit.findings import Findings
+from sordino.audit.report import ExactReport
+from sordino.audit.views import Claimed, Views, interval_beyond
+from sordino.cost.conversion import round_up
 
 _NARROWEST_CELL = 4 * TINY
 """Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""
 
 
 @final
-@dataclass(eq=False)
-class _CellFindings:
-    """The worst bounds that were found so far."""
+@dataclass(eq=False, kw_only=True)
+class _CellFindings(Findings):
+    """The worst bounds over cells."""
 
-    deltas: list[tuple[float, float]]
-    divergences: list[tuple[float, float, float]]
-    least: float = -math.inf
-    most: float = -math.inf
-    everywhere: float = -math.inf
-    beyond: tuple[float, float] = (-math.inf, -math.inf)
-    interval: float = -math.inf
-    unresolved: float = 0.0
     tail: float = 0.0
     cells: int = 1 << 62
-    witness: Witness | None = None
-    overrun: Witness | None = None
     assumed: list[str] = field(default_factory=list)
 
 
@@ -56,10 +47,7 @@ def report(
     """Return the worst over all pairs and both orders."""
     claimed = Claimed(subject.cost, subject.cost_of)
     views = claimed.views(orders, epsilons)
-    found = _CellFindings(
-        deltas=[(0.0, 0.0)] * len(views.epsilons),
-        divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders),
-    )
+    found = _CellFindings.begin(views)
     for a, b in pairs:
         forth = subject.compared(a, b, asked)
         found.assumed.append(forth.assumed)
@@ -72,7 +60,23 @@ def report(
             for turned in (False, True)
         ]
         found.interval = max(found.interval, interval_beyond(subject.cost, *ends))
-    return _write_cell_report(subject, found, claimed, views, asked, len(pairs))
+    return found.report(
+        subject,
+        claimed,
+        views,
+        audited=found.cells,
+        outputs=found.cells,
+        # A sum of upper bounds may be above 1; a probability is not.
+        unresolved=min(1.0, found.unresolved),
+        tail=min(1.0, found.tail),
+        pairs=len(pairs),
+        vectors=0,
+        partitioned=asked.cuts is not None,
+        declared=False,
+        # Nothing was played: the law is what the subject says.
+        stated=True,
+        assumed="; ".join(dict.fromkeys(found.assumed)),
+    )
 
 
 def loss(subject: Continuous, a: Any, b: Any, asked: Asked) -> float:
@@ -102,7 +106,7 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
         unknown |= np.isposinf(np.maximum(left[1], right[1])) & ~np.isposinf(np.maximum(left[0], right[0]))
     gone = narrow & unknown
     lost = (
-        max((total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
+        max((bound_total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
         if gone.any()
         else 0.0
     )
@@ -130,7 +134,7 @@ def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: 
         low, high, place = order.beyond()
         if order.unresolved and covered:
             # They may have any label, so that the smallest claim counts.
-            high = max(high, above(Fraction(order.outside) - min(order.epsilons)))
+            high = max(high, round_up(Fraction(order.outside) - min(order.epsilons)))
         if found.overrun is None or low > found.beyond[0]:
             found.overrun = order.witness(place, a, b, pure=pure)
         found.beyond = max(found.beyond[0], low), max(found.beyond[1], high)
@@ -147,39 +151,3 @@ def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: 
         new = low, order.renyi(alpha, discounted=True)[0], high
         found.divergences[i] = tuple(map(max, found.divergences[i], new))  # type: ignore[assignment]
     return least
-
-
-def _write_cell_report(
-    subject: Continuous, found: _CellFindings, claimed: Claimed, views: Views, asked: Asked, pairs: int
-) -> ExactReport:
-    at_claim, deltas = claimed.deltas(views.epsilons, found.deltas)
-    if found.witness is None:
-        raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-    return ExactReport(
-        name=repr(subject),
-        claimed=subject.cost,
-        epsilon_at_least=max(0.0, found.least),
-        epsilon_at_most=found.most,
-        epsilon_everywhere=found.everywhere,
-        beyond_at_least=found.beyond[0],
-        beyond_at_most=found.beyond[1],
-        interval_beyond_at_least=found.interval,
-        at_claim=at_claim,
-        deltas=deltas,
-        divergences=claimed.divergences(views.orders, found.divergences),
-        witness=found.witness,
-        overrun=found.overrun,
-        audited=found.cells,
-        outputs=found.cells,
-        # A sum of upper bounds may be above 1; a probability is not.
-        unresolved=min(1.0, found.unresolved),
-        tail=min(1.0, found.tail),
-        pairs=pairs,
-        vectors=0,
-        partitioned=asked.cuts is not None,
-        declared=False,
-        checked=subject.sensitivity is not None,
-        # Nothing was played: the law is what the subject says.
-        stated=True,
-        assumed="; ".join(dict.fromkeys(found.assumed)),
-    )

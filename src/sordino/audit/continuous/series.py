@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sordino.audit.continuous.enclosures import TINY, WIDER, Bounds, Floats, number
+from sordino.audit.continuous.enclosures import TINY, WIDER, Bounds, Floats, enclose
 
 ORDER = 10
 """The coefficient that bounds the remainder.
@@ -53,7 +53,7 @@ def ball(bounds: Bounds) -> Ball:
 
 def constant(x: Fraction, like: Floats) -> Ball:
     """Return a rational number for every cell."""
-    low, high = number(x)
+    low, high = enclose(x)
     return ball((np.full_like(like, low), np.full_like(like, high)))
 
 
@@ -103,7 +103,7 @@ def multiple(a: Ball, n: int) -> Ball:
         return Ball(middle, a.radius * n * _RADIUS_WIDENING + np.abs(middle) * _SERIES_ROUNDING)
 
 
-def divided(a: Ball, n: int) -> Ball:
+def quotient(a: Ball, n: int) -> Ball:
     """Return a ball divided by a whole number."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = a.middle / n
@@ -116,7 +116,7 @@ def changed(a: Series, factor: Fraction) -> Series:
     return [times(part, by) for part in a]
 
 
-def raised(a: Series) -> Series:
+def exponentiated(a: Series) -> Series:
     """Return the series of the exponential: k e_k is the sum of j a_j e_(k-j)."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
@@ -128,7 +128,7 @@ def raised(a: Series) -> Series:
     weighted = [multiple(part, j) for j, part in enumerate(a)]
     for k in range(1, ORDER + 1):
         parts = weighted[1 : k + 1]
-        found.append(divided(dot(parts, found[k - 1 :: -1][: len(parts)]), k))
+        found.append(quotient(dot(parts, found[k - 1 :: -1][: len(parts)]), k))
     return found
 
 
@@ -167,7 +167,7 @@ def power(a: Series, exponent: Fraction) -> Series:
             found = multiplied(found, a)
         return found
     low, high = bounds(a[0])
-    by = number(exponent)
+    by = enclose(exponent)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logs = np.log(low), np.log(high)
         ends = [log * x for log in logs for x in by]
@@ -181,11 +181,11 @@ def power(a: Series, exponent: Fraction) -> Series:
     step = times(a[1], reciprocal(a[0]))
     found = [first]
     for k in range(1, ORDER + 1):
-        found.append(divided(times(times(step, found[k - 1]), constant(exponent - k + 1, low)), k))
+        found.append(quotient(times(times(step, found[k - 1]), constant(exponent - k + 1, low)), k))
     return found
 
 
-def minus(a: Ball, b: Ball) -> Ball:
+def subtracted(a: Ball, b: Ball) -> Ball:
     """Return the difference."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = a.middle - b.middle
@@ -194,15 +194,15 @@ def minus(a: Ball, b: Ball) -> Ball:
 
 def increased(a: Series) -> Series:
     """Return one plus the series."""
-    return [minus(a[0], Ball(np.full_like(a[0].middle, -1.0), np.zeros_like(a[0].middle))), *a[1:]]
+    return [subtracted(a[0], Ball(np.full_like(a[0].middle, -1.0), np.zeros_like(a[0].middle))), *a[1:]]
 
 
 def less(a: Series, b: Series) -> Series:
     """Return the difference; the second one has at least as many coefficients."""
     zero = Ball(np.zeros_like(b[0].middle), np.zeros_like(b[0].middle))
-    return [minus(a[k] if k < len(a) else zero, part) for k, part in enumerate(b)]
+    return [subtracted(a[k] if k < len(a) else zero, part) for k, part in enumerate(b)]
 
 
-def negative(a: Series) -> Series:
+def negated(a: Series) -> Series:
     """Return minus the series."""
     return [Ball(-part.middle, part.radius) for part in a]

@@ -23,8 +23,8 @@ import numpy as np
 from sordino.audit.continuous import enclosures as floats
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino.audit.continuous.enclosures import Bounds, Floats
-from sordino.audit.continuous.envelopes import Piece, checked
-from sordino.audit.continuous.integrals import Budget, Factor, Integrals, Shifts
+from sordino.audit.continuous.envelopes import Piece, check_shape
+from sordino.audit.continuous.integrals import CellBudget, Factor, Integrals, Shifts
 from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.measures import PLACE
 from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, within
@@ -120,7 +120,7 @@ class SharedShift(Continuous):
         -------
         tuple of float
         """
-        low, high = self._point(answers, self._split(output), slack, Budget(_MOST_SHIFT_CELLS))
+        low, high = self._point(answers, self._split(output), slack, CellBudget(_MOST_SHIFT_CELLS))
         return float(low), float(high)
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
@@ -187,7 +187,7 @@ class SharedShift(Continuous):
         return Compared(cells=cells, unresolved=left, outside=(math.inf, math.inf), assumed=self._assumed(a))
 
     def _point(
-        self, answers: Any, output: tuple[Any, Sequence[Fraction]], slack: float, budget: Budget
+        self, answers: Any, output: tuple[Any, Sequence[Fraction]], slack: float, budget: CellBudget
     ) -> tuple[Any, Any]:
         label, reals = output
         parts = [self._logs([part], slack, budget) for part in self._density(answers, label, reals)]
@@ -197,7 +197,7 @@ class SharedShift(Continuous):
         )
         return low[0], high[0]
 
-    def _logs(self, products: Sequence[Products], slack: float, budget: Budget) -> Bounds:
+    def _logs(self, products: Sequence[Products], slack: float, budget: CellBudget) -> Bounds:
         """Return bounds of the logarithms of integrals with the same factors."""
         smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
         # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
@@ -230,7 +230,7 @@ class SharedShift(Continuous):
             for answers in (a, b)
         )
         # A kink may be no float: both floats next to it are cuts.
-        cuts = sorted({end for kink in kinks for end in floats.number(kink)})
+        cuts = sorted({end for kink in kinks for end in floats.enclose(kink)})
         return compared(one, other, within(asked.slack), asked.budget, cuts), left
 
     def _terms(self, answers: Any, label: Any, asked: Asked, x: Floats) -> Bounds:
@@ -239,7 +239,7 @@ class SharedShift(Continuous):
         found = [self._logs(term, asked.slack, asked.budget) for term in zip(*jobs, strict=True)]
         for term in found:
             # The lines rest on the shape: values that contradict it are refused.
-            checked(
+            check_shape(
                 x, term, [Piece(float(x[0]), float(x[-1]), "concave")], f"{self}: the log density of the gap"
             )
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
@@ -298,7 +298,7 @@ class SharedShift(Continuous):
 
 def _subtract_probabilities(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
     """Return bounds of the difference of two probabilities, the first being the larger one."""
-    low, high = floats.outward(np.array([a[0] - b[1]]), np.array([a[1] - b[0]]))
+    low, high = floats.widen(np.array([a[0] - b[1]]), np.array([a[1] - b[0]]))
     return max(0.0, float(low[0])), max(0.0, float(high[0]))
 
 

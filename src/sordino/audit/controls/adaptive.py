@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.control import Control
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import Pure
 from sordino.noise import Geometric
-from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]
 
-_MOVES_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, CHEAP, DEAR = -1, 0, 1, 2
 BOUNDARY = 2
 
 
-def play(q: Any, noise: Rows) -> Rows:
+def _play_branches(q: Any, noise: Rows) -> Rows:
     """Return which branch fired and the gap (else 0) for both questions.
 
     The first question has the dear branch only, and a positive there spends everything. Without a coordinate
@@ -49,7 +48,7 @@ def play(q: Any, noise: Rows) -> Rows:
     return np.column_stack([found, gaps[0], then, gaps[1]])
 
 
-def paid(transcript: tuple[int, ...]) -> Pure:
+def _price_branches(transcript: tuple[int, ...]) -> Pure:
     """Return 2 for the threshold, 2 for a positive of the cheap branch, 4 for one of the dear branch."""
     return Pure(epsilon=2 + 2 * sum(max(flag, 0) for flag in transcript[::2]))
 
@@ -89,16 +88,19 @@ def lost(limit: float, cheap: float, dear: float) -> float:
 
 
 def adaptive(
-    *rates: Fraction | int, name: str, epsilon: int = 6, cost_of: Callable[[Any], Pure] | None = paid
+    *rates: Fraction | int,
+    name: str,
+    epsilon: int = 6,
+    cost_of: Callable[[Any], Pure] | None = _price_branches,
 ) -> Subject:
     """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
     laws = [Geometric(Fraction(rate)) for rate in rates]
     return Subject(
         laws=laws,
-        play=play,
+        play=_play_branches,
         cost=Pure(epsilon=epsilon),
         cost_of=cost_of,
-        sensitivity=_MOVES_EITHER_WAY,
+        sensitivity=EITHER_WAY,
         name=name,
     )
 
@@ -118,7 +120,6 @@ ADAPTIVE = (
         subject=adaptive(2, 2, 1, 2, cost_of=one_price, name="one price for both branches"),
         pair=((0, 0), (1, -1)),
         loss=lost(2, 1, 2),
-        broken=True,
         source="the dear branch has half the noise, and spends twice as much",
     ),
     Control(
@@ -126,7 +127,6 @@ ADAPTIVE = (
         subject=adaptive(2, 2, 1, 2, epsilon=4, cost_of=monotone, name="monotone branches under replace-one"),
         pair=((0, 0), (1, -1)),
         loss=lost(2, 1, 2),
-        broken=True,
         source="the threshold once, each positive twice",
     ),
     Control(
@@ -136,7 +136,6 @@ ADAPTIVE = (
         ),
         pair=((0, 1), (1, 0)),
         loss=math.inf,
-        broken=True,
         source="a gap of the dear branch tells what the cheap one saw",
     ),
 )

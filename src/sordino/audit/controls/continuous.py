@@ -111,7 +111,6 @@ CONTINUOUS = (
         subject=Crossings(threshold=BELOW, queries=Law.exponential(4), positives=1, cost=_PURE_ONE),
         pair=((-1,), (0,)),
         loss=math.inf,
-        broken=True,
         source="an answer at the threshold is never below",
     ),
     Control(
@@ -121,7 +120,6 @@ CONTINUOUS = (
         ),
         pair=((0, 0), (1, -1)),
         loss=1.5,
-        broken=True,
         source="ding2022, Section 5: replacing a row moves counts both ways",
     ),
     Control(
@@ -129,7 +127,6 @@ CONTINUOUS = (
         subject=Race(noise=Law.exponential(1), cost=_PURE_ONE, gap=True),
         pair=((1, 0), (0, 1)),
         loss=2,
-        broken=True,
         source="two answers move apart by two",
     ),
     Control(
@@ -149,7 +146,6 @@ CONTINUOUS = (
         ),
         pair=(0, 1),
         loss=math.inf,
-        broken=True,
         source="outputs at the end are possible on one side only",
     ),
     Control(
@@ -157,7 +153,6 @@ CONTINUOUS = (
         subject=Density.added(Law.gaussian(2), window=(-20, 20), tail=math.inf, cost=_PURE_ONE),
         pair=(0, 1),
         loss=5.125,  # at the end of the window: (20 + 1/2) / 4
-        broken=True,
         source="dwork2014, Section 3.5: its loss has no bound",
     ),
     Control(
@@ -165,7 +160,6 @@ CONTINUOUS = (
         subject=Density.added(Law.laplace(1), window=_NOISE_WINDOW, cost=_PURE_ONE),
         pair=(0, 2),
         loss=2,
-        broken=True,
         source="dwork2014, Theorem 3.6: the scale is the move over epsilon",
     ),
     # Right ones, at the edge of their claims.

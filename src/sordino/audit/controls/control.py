@@ -26,19 +26,19 @@ class Control:
         Two neighbors on which it loses most.
     loss : float
         The log ratio there, in nats; inf if some output is possible on one side only.
-    broken : bool
-        Whether the claim is wrong.
     source : str
         Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a
         few words.
+    broken : bool
+        Whether the claim is wrong, as it is for most controls.
     """
 
     name: str
     subject: Subject | Continuous
     pair: tuple[Any, Any]
     loss: float
-    broken: bool
     source: str
+    broken: bool = True
 
     def audited(self) -> ExactReport:
         """Return the exact audit of the pair."""

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.adaptive import ADAPTIVE
 from sordino.audit.controls.control import Control
-from sordino.audit.controls.sparse_vectors import EITHER_WAY, SPARSE_VECTORS
+from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
 from sordino.audit.enumeration.laws import Finite
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import ZCDP, Pure
 from sordino.grid import largest
 from sordino.mechanisms.noisy_top_k import decide as decide_top_k
@@ -104,7 +105,6 @@ OTHERS = (
         ),
         pair=((0, 0, 0), (1, -1, -1)),
         loss=2,
-        broken=True,
         source="gap 0 tells on which side of the priority the next one stands",
     ),
     Control(
@@ -117,7 +117,6 @@ OTHERS = (
         ),
         pair=((0, 0), (1, 1)),
         loss=2,
-        broken=True,
         source="the value bounds all answers at once",
     ),
     Control(
@@ -130,7 +129,6 @@ OTHERS = (
         ),
         pair=((1, 0, 0), (0, 1, 1)),
         loss=2,
-        broken=True,
         source="two answers move apart by two",
     ),
     Control(
@@ -143,7 +141,6 @@ OTHERS = (
         ),
         pair=((0,), (1,)),
         loss=math.inf,
-        broken=True,
         source="the last value is possible on one side only",
     ),
     Control(
@@ -156,7 +153,6 @@ OTHERS = (
         ),
         pair=((3, 0, 5), (3, 0, 6)),
         loss=math.inf,
-        broken=True,
         source="the largest row is published when the noise passes it",
     ),
     Control(
@@ -166,7 +162,6 @@ OTHERS = (
         ),
         pair=((0, 0), (1, 0)),
         loss=math.inf,
-        broken=True,
         source="the difference has no noise",
     ),
     Control(
@@ -179,7 +174,6 @@ OTHERS = (
         ),
         pair=((0, 0), (1, 1)),
         loss=2,
-        broken=True,
         source="each answer moves by one, their L1 norm by two",
     ),
     Control(
@@ -187,7 +181,6 @@ OTHERS = (
         subject=Subject(laws=[DiscreteLaplace(_HALF_RATE)], play=every_second_row, cost=Pure(epsilon=1)),
         pair=((2, 0, 2, 0, 2), (0, 2, 0, 2)),
         loss=3,
-        broken=True,
         source="without its first row the file shows three other rows",
     ),
     Control(
@@ -200,7 +193,6 @@ OTHERS = (
         ),
         pair=((0,), (1,)),
         loss=math.inf,
-        broken=True,
         source="mironov2012",
     ),
     Control(
@@ -213,7 +205,6 @@ OTHERS = (
         ),
         pair=(0, 1),
         loss=math.log(371 / 225),
-        broken=True,
         source="E[(p/q)^2 e^(-2 rho)] = 1.02 > 1",
     ),
     # Right ones, at the edge of their claims.

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.control import Control
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import Pure
 from sordino.noise import Geometric
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Rows = NDArray[np.int64]
 
-EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, ABOVE = -1, 0, 1
 
 
-def play(
+def play_queries(
     q: Any,
     noise: Rows,
     *,
@@ -85,7 +85,7 @@ def sparse(
     """Return a sparse vector with geometric noise of these rates for thresholds and queries, at `epsilon`."""
     return Subject(
         laws=[Geometric(Fraction(rate)) for part in rates for rate in part],
-        play=partial(play, thresholds=len(rates[0]), **options),
+        play=partial(play_queries, thresholds=len(rates[0]), **options),
         cost=Pure(epsilon=epsilon),
         cost_of=cost_of,
         sensitivity=sensitivity,
@@ -93,7 +93,7 @@ def sparse(
     )
 
 
-def paid(transcript: tuple[int, ...]) -> Pure:
+def _price_positives(transcript: tuple[int, ...]) -> Pure:
     """Return 1 for the threshold and 1 for each positive.
 
     That is what is spent where queries have a rate of 1/2 and move by 1 either way.
@@ -121,7 +121,7 @@ SPARSE_VECTORS = (
             rates=([1], [HALF, HALF]),
             positives=2,
             reveal=gap,
-            cost_of=paid,
+            cost_of=_price_positives,
         ),
         pair=((0, 0), (1, -1)),
         loss=2,
@@ -150,7 +150,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="Roth: lecture notes", epsilon=2, rates=([1], [1, 1]), reveal=noisy_query),
         pair=((0, 0), (1, 0)),
         loss=math.inf,
-        broken=True,
         source="lyu2017, Alg. 3",
     ),
     Control(
@@ -158,7 +157,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="Lee, Clifton", epsilon=2, rates=([HALF], [3 * HALF] * 3), positives=2),
         pair=((0, 0, 0), (1, -1, -1)),
         loss=6.5,  # (1 + 6c)/4 epsilon for c = 2 positives
-        broken=True,
         source="lyu2017, Alg. 4",
     ),
     Control(
@@ -166,7 +164,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="Stoddard, Chen, Machanavajjhala", epsilon=2, rates=([1], []), positives=None),
         pair=((0, 1), (1, 0)),
         loss=math.inf,
-        broken=True,
         source="lyu2017, Alg. 5",
     ),
     Control(
@@ -174,7 +171,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="Chen, Xiao, Zhang, Xu", epsilon=2, rates=([1], [1, 1, 1]), positives=None),
         pair=((0, 0, 0), (1, -1, -1)),
         loss=5,  # (1/2 + t) epsilon for t = 2 positives: no bound for longer streams
-        broken=True,
         source="lyu2017, Alg. 6",
     ),
     Control(
@@ -182,7 +178,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="T - Exp", epsilon=2, rates=([1], [HALF]), sign=-1),
         pair=((-1,), (0,)),
         loss=math.inf,
-        broken=True,
         source="an answer on the threshold can no longer lie below it",
     ),
     Control(
@@ -190,7 +185,6 @@ SPARSE_VECTORS = (
         subject=sparse(name="monotone scale under replace-one", epsilon=2, rates=([1], [1, 1])),
         pair=((0, 0), (1, -1)),
         loss=3,
-        broken=True,
         source="the threshold once, each positive twice",
     ),
     Control(
@@ -204,7 +198,6 @@ SPARSE_VECTORS = (
         ),
         pair=((0, 0), (1, -1)),
         loss=2,
-        broken=True,
         source="a transcript with one positive spends 2 and says 1",
     ),
 )

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.enumeration.played import counted
+from sordino.audit.enumeration.played import make_step_reader
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import number
-from sordino.mechanisms.folded import covered
+from sordino.mechanisms.folded import check_covered
 from sordino.noise import Staircase
 from sordino.noise.probability import exp_bounds, ratio_bounds
 
@@ -32,9 +32,9 @@ def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
     law = mechanism.noise
     if not isinstance(law, Staircase):
         return None
-    covered(law, mechanism.sensitivity, n)
+    check_covered(law, mechanism.sensitivity, n)
     low, high = mechanism.ends
-    on_grid = counted(mechanism, n)
+    on_grid = make_step_reader(mechanism, n)
     return Subject(
         laws=[],
         steps=lambda answers: np.clip(on_grid(answers), low, high),

@@ -19,7 +19,7 @@ from sordino.sensitivity import Sensitivity
 Answers = tuple[int | Fraction, ...]
 
 
-def listed(answers: Any, n: int | None = None) -> list[Fraction]:
+def list_answers(answers: Any, n: int | None = None) -> list[Fraction]:
     """Return answers as exact numbers.
 
     They are one number, a list, or, with `n`, a mapping from positions to the answers that are not 0.
@@ -51,7 +51,7 @@ def _read_answer(value: Any) -> Fraction:
 def _map_answers(answers: Any, size: int | None) -> dict[int, Fraction]:
     """Return answers by their positions: whole numbers in the domain of this `size` (None: of any size)."""
     if not isinstance(answers, Mapping):
-        answers = dict(enumerate(listed(answers)))
+        answers = dict(enumerate(list_answers(answers)))
     for place in answers:
         if (
             isinstance(place, bool)
@@ -80,7 +80,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
         places = sorted({*known[0], *known[1]}) or [0]
         left, right = ([each.get(place, Fraction(0)) for place in places] for each in known)
     else:
-        left, right = listed(a), listed(b)
+        left, right = list_answers(a), list_answers(b)
     if len(left) != len(right):
         raise InvalidParameter(
             f"audit.exact needs the same number of answers on both sides; got {len(left)} and {len(right)}."

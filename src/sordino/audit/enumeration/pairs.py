@@ -13,15 +13,21 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, final
 
-from sordino.audit.enumeration.comparison import Comparison, down, up
-from sordino.audit.enumeration.everywhere import epsilon_everywhere, renyi_everywhere
+from numpy.typing import NDArray
+
+from sordino.audit.enumeration.comparison import Comparison, down, log_bounds, up
+from sordino.audit.enumeration.laws import Noise, gaussian_mass
 from sordino.audit.enumeration.outcomes import Book, Outcomes
-from sordino.audit.enumeration.region import Region
+from sordino.audit.enumeration.region import DIGITS, Region
 from sordino.audit.enumeration.subject import Subject
+from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport, Witness
-from sordino.audit.views import Claimed, above, interval_beyond
+from sordino.audit.views import Claimed, Views, interval_beyond
 from sordino.audit.written import at_least
+from sordino.cost.conversion import round_up
 from sordino.errors import InvalidParameter
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
+from sordino.noise.probability import contexts, ratio_bounds
 
 Pair = tuple[Any, Any]
 
@@ -94,21 +100,27 @@ class Audit:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
         cost = self.subject.cost
         views = self._claimed.views(orders, epsilons)
-        orders, where = views.orders, views.epsilons
-        found = _PairFindings(
-            deltas=[(0.0, 0.0)] * len(where),
-            divergences=[(-math.inf, -math.inf, 0.0)] * len(orders),
-            smallest=(1 << 62, 1 << 62),
-        )
+        found = _PairFindings.begin(views)
         for a, b in pairs:
-            ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
+            ends = [self._compare(found, one, other, views) for one, other in ((a, b), (b, a))]
             # An interval is about both orders of a pair together.
             found.interval = max(found.interval, interval_beyond(cost, *ends))
-        return self._reported(found, where, orders, len(pairs))
+        return found.report(
+            self.subject,
+            self._claimed,
+            views,
+            audited=found.smallest[0],
+            outputs=found.smallest[1],
+            unresolved=found.unresolved,
+            tail=up(self.region.tail),
+            pairs=len(pairs),
+            vectors=self.region.noise.shape[0],
+            partitioned=self.book.partition is not None,
+            declared=found.declared,
+            stated=self.subject.stated is not None,
+        )
 
-    def _compare(
-        self, found: _PairFindings, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]
-    ) -> float:
+    def _compare(self, found: _PairFindings, a: Any, b: Any, views: Views) -> float:
         """Take in one order of one pair, and return the lower bound of its loss."""
         compared = self.compared(a, b)
         # Outputs that are drawn again are conditioned on what came out: then the noise alone proves nothing.
@@ -117,7 +129,7 @@ class Audit:
         everywhere = (
             math.inf
             if moves is None
-            else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
+            else _bound_all_ratios(self.subject.laws, moves, lifted=self.subject.shifts)
         )
         least, most, number = compared.worst(beyond=False)
         # A loss above what the noise allows shows that the subject declares something false.
@@ -127,15 +139,15 @@ class Audit:
         )
         # Where all outputs have the same claim, what the noise proves for all of them also bounds the excess.
         if self.subject.cost_of is None and compared.claimed is not None:
-            beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
+            beyond = beyond[0], min(beyond[1], round_up(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
             found.witness = self._witness(compared, a, b, number)
         if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
         # Where the noise alone gives the better bound, the report says that it rests on a declaration.
         found.declared |= everywhere < most
-        found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
-        found.everywhere = max(found.everywhere, above(everywhere))
+        found.least, found.most = max(found.least, least), max(found.most, min(most, round_up(everywhere)))
+        found.everywhere = max(found.everywhere, round_up(everywhere))
         found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
         found.unresolved = max(found.unresolved, compared.unresolved)
         # The pair of which least was audited, and the one of which least was seen.
@@ -143,13 +155,15 @@ class Audit:
             min(found.smallest[0], int(compared.audited.sum())),
             min(found.smallest[1], compared.audited.size),
         )
-        for i, epsilon in enumerate(where):
+        for i, epsilon in enumerate(views.epsilons):
             low_delta, high_delta = compared.hockey_stick(epsilon)
             found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
-        for i, alpha in enumerate(orders):
+        for i, alpha in enumerate(views.orders):
             plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
             # What the noise proves about divergences is held against them in the same way.
-            most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
+            most_everywhere = (
+                math.inf if moves is None else _bound_all_divergences(self.subject.laws, moves, alpha)
+            )
             _check_declaration(plain, most_everywhere)
             old = found.divergences[i]
             found.divergences[i] = max(old[0], plain), max(old[1], counted), max(old[2], most_everywhere)
@@ -168,39 +182,6 @@ class Audit:
             claimed=claimed,
         )
 
-    def _reported(
-        self, found: _PairFindings, where: list[Fraction | None], orders: list[Fraction], pairs: int
-    ) -> ExactReport:
-        if found.witness is None:
-            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-        at_claim, deltas = self._claimed.deltas(where, found.deltas)
-        divergences = self._claimed.divergences(orders, found.divergences)
-        return ExactReport(
-            name=repr(self.subject),
-            claimed=self.subject.cost,
-            epsilon_at_least=max(0.0, found.least),
-            epsilon_at_most=found.most,
-            epsilon_everywhere=found.everywhere,
-            beyond_at_least=found.beyond[0],
-            beyond_at_most=found.beyond[1],
-            interval_beyond_at_least=found.interval,
-            at_claim=at_claim,
-            deltas=deltas,
-            divergences=divergences,
-            witness=found.witness,
-            overrun=found.overrun,
-            audited=found.smallest[0],
-            outputs=found.smallest[1],
-            unresolved=found.unresolved,
-            tail=up(self.region.tail),
-            pairs=pairs,
-            vectors=self.region.noise.shape[0],
-            partitioned=self.book.partition is not None,
-            declared=found.declared,
-            checked=self.subject.sensitivity is not None,
-            stated=self.subject.stated is not None,
-        )
-
 
 def _check_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
@@ -214,19 +195,77 @@ def _check_declaration(found: float, allowed: Fraction | float) -> None:
 
 
 @final
-@dataclass(eq=False)
-class _PairFindings:
-    """The worst bounds that were found so far."""
+@dataclass(eq=False, kw_only=True)
+class _PairFindings(Findings):
+    """The worst bounds over enumerated outputs."""
 
-    deltas: list[tuple[float, float]]
-    divergences: list[tuple[float, float, float]]
-    smallest: tuple[int, int]
-    least: float = -math.inf
-    most: float = -math.inf
-    everywhere: float = -math.inf
-    beyond: tuple[float, float] = (-math.inf, -math.inf)
-    interval: float = -math.inf
-    unresolved: float = 0.0
+    smallest: tuple[int, int] = (1 << 62, 1 << 62)
+    """The smallest numbers of outputs that were audited, and that were seen."""
+
     declared: bool = False
-    witness: Witness | None = None
-    overrun: Witness | None = None
+
+
+# ---- what the noise alone proves -------------------------------------------------------------------------
+# Bounds for every output, played or not: whatever `decide` does with noisy answers cannot lose more than the
+# noisy answers do.
+#
+# Claim: data processing; the noisy answers are independent, so their losses add. Proof:
+# docs/proofs/exact-audit.md, "Everywhere".
+# Floats: only outward rounding of the final bounds.
+
+
+def _bound_all_ratios(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: bool) -> Fraction | float:
+    """Return a bound of the log ratio of all outputs when answers move by `moves` steps.
+
+    It is inf where the noise alone proves nothing.
+
+    Laplace noise of either sign pays for the move. One-sided noise pays only upward: if outputs do not change
+    when all noisy answers are `lifted` together, the noise may rise by some common lift less the own move.
+    """
+    # The best lift is 0 or one of the moves: what is paid is linear between them.
+    lifts = {0, *moves.tolist()} if lifted else {0}
+    return min(_price_of_rises(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
+
+
+def _price_of_rises(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
+    """Return what it costs that the noise rises by these steps (falls, where they are negative)."""
+    total = Fraction(0)
+    for law, rise in zip(laws, rises, strict=True):
+        # Gaussian and finite noise bound no ratio, and one-sided noise none where it would have to fall.
+        if rise and not (isinstance(law, DiscreteLaplace) or (isinstance(law, Geometric) and rise > 0)):
+            return math.inf
+        total += law.rate * abs(rise)
+    return total
+
+
+def _bound_all_divergences(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fraction) -> float:
+    """Return a bound of the Rényi divergence of order `alpha` of all outputs.
+
+    It is inf unless what moves has Gaussian noise.
+
+    For a law with probabilities proportional to e^(-b x^2) and its shift by m, completing the square gives
+    alpha b m^2 plus ln(M(b, (1 - alpha) m) / M(b, 0)) / (alpha - 1), where M(b, s) is the sum of e^(-b (x -
+    s)^2).
+    """
+    # Noisy answers are independent: the divergences of their coordinates add up.
+    below, above = contexts(DIGITS)
+    bound = ratio_bounds(Fraction(0), DIGITS)[1]
+    for law, move in zip(laws, moves.tolist(), strict=True):
+        if not move:
+            continue
+        if not isinstance(law, DiscreteGaussian):
+            return math.inf
+        square = ratio_bounds(alpha * law.rate * int(move) ** 2, DIGITS)[1]
+        shift = (1 - alpha) * int(move)
+        # A whole shift only renumbers the terms: the ratio is 1.
+        if shift.denominator != 1:
+            numerator, denominator = (
+                gaussian_mass(law.rate, shift, DIGITS)[1],
+                gaussian_mass(law.rate, Fraction(0), DIGITS)[0],
+            )
+            log = log_bounds((below.divide(numerator, denominator), above.divide(numerator, denominator)))[1]
+            # The sign of the logarithm decides which end of the factor makes the product larger.
+            share = ratio_bounds(1 / (alpha - 1), DIGITS)
+            square = above.add(square, above.multiply(share[1] if log > 0 else share[0], log))
+        bound = above.add(bound, square)
+    return up(bound)

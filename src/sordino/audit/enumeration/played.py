@@ -96,7 +96,7 @@ def raced(rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **c
     return Subject(laws=[Finite([1] * n), Geometric(rate)], play=play, again=-1, **common)
 
 
-def counted(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64]]:
+def make_step_reader(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64]]:
     """Return the function that turns answers into `n` whole numbers of steps."""
 
     def steps(answers: Any) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sordino.audit.enumeration.played import counted
+from sordino.audit.enumeration.played import make_step_reader
 from sordino.audit.enumeration.region import TOO_MANY
 from sordino.audit.enumeration.subject import Subject
 from sordino.errors import InvalidParameter
@@ -50,7 +50,7 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
 
 def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
     """Return the function that turns answers into `n` whole numbers of steps, as the mechanism does."""
-    checked = counted(mechanism, n)
+    checked = make_step_reader(mechanism, n)
 
     def steps(answers: Any) -> Steps:
         checked(answers)

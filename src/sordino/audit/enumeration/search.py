@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from sordino.audit.continuous.continuous import Continuous
-from sordino.audit.enumeration.neighbours import Answers, covered, listed, moves
+from sordino.audit.enumeration.neighbours import Answers, covered, list_answers, moves
 from sordino.audit.enumeration.subject import Subject
 from sordino.constraints import POSITIVE
 from sordino.errors import InvalidParameter
@@ -81,7 +81,7 @@ def _propose_pairs(
 ) -> Iterator[tuple[Answers, Answers]]:
     # The pairs of the caller come first, so that the climb may start from them.
     for a, b in start:
-        left, right = listed(a, n), listed(b, n)
+        left, right = list_answers(a, n), list_answers(b, n)
         if len(left) != n:
             raise InvalidParameter(
                 "audit.exact.n must be the number of answers of the pairs that are given, "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.enumeration.laws import Finite
-from sordino.audit.enumeration.played import check_size, counted, raced
+from sordino.audit.enumeration.played import check_size, make_step_reader, raced
 from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.audit.enumeration.subject import Rows, Subject
 from sordino.errors import InvalidParameter
@@ -36,7 +36,7 @@ def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
 
     The lead is the largest of a number of draws that has no bound, so that it cannot be played.
     """
-    counts = counted(mechanism, n)
+    counts = make_step_reader(mechanism, n)
     common: dict[str, Any] = {
         "cost": mechanism.cost,
         "sensitivity": mechanism.sensitivity,
@@ -63,7 +63,7 @@ def randomized_response(mechanism: RandomizedResponse, n: int) -> Subject:
 
 def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
     """Return noise on each answer, and a turn among equals."""
-    steps = counted(mechanism, n)
+    steps = make_step_reader(mechanism, n)
     turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
     if turns > _MOST_TURNS:
         raise InvalidParameter(
@@ -95,7 +95,7 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
         return None
     if mechanism.k > n:
         raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}.")
-    k, rate, steps = mechanism.k, mechanism.noise.rate, counted(mechanism, n)
+    k, rate, steps = mechanism.k, mechanism.noise.rate, make_step_reader(mechanism, n)
     common: dict[str, Any] = {
         "cost": mechanism.cost,
         "sensitivity": mechanism.sensitivity,

@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     value: float
 
 
-def number(text: bytes) -> float:
+def read_number(text: bytes) -> float:
     """Return the finite number that a private field holds, or NaN.
 
     Blanks and quotes around it do not matter.
@@ -152,7 +152,7 @@ class _Lines:
             return None
         label, answer = self._split(line)
         # The label was found by the bytes before the answer alone: the answer decides nothing but its value.
-        return Answer(label, number(answer) if len(line) <= LONGEST else math.nan)
+        return Answer(label, read_number(answer) if len(line) <= LONGEST else math.nan)
 
     def _unmarked(self, line: bytes) -> bytes:
         """Return a line, or its beginning, without the byte order mark that the first line may have."""

@@ -37,7 +37,7 @@ If that held for the first line alone, a row put before that line would change w
 _LONGEST_WITH_MARK_AND_CR = LONGEST + len(MARK) + 1
 
 
-class Batch(NamedTuple):
+class TextBatch(NamedTuple):
     """Some rows, each of one text or several: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8.
 
     The texts of the first row come first.

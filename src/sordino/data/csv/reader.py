@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import LONGEST, Batch, first_line, kept, kept_blocks
+from sordino.data.csv.lines import LONGEST, TextBatch, first_line, kept, kept_blocks
 from sordino.data.sources.arrow_stream import TextStream
 from sordino.data.sources.engine import Engine, literal
 from sordino.errors import DataSourceError
@@ -43,7 +43,7 @@ class CsvReader:
             done[0] += size
 
         # The engine may scan the stream several times: each scan reads the files anew.
-        def start() -> Iterator[Batch]:
+        def start() -> Iterator[TextBatch]:
             for block in kept_blocks(self.files, self.format.encoding, self.header, read):
                 batch = field_texts(block, self.format, places)
                 if batch.size:
@@ -166,7 +166,7 @@ Places = NDArray[np.intp]
 Offsets = NDArray[np.int32]
 
 
-def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
+def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> TextBatch:
     """Return some fields of the lines of a block; lines whose quotes are out of place are left out.
 
     Parameters
@@ -196,7 +196,7 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
     line_ends = data == LF
     size = int(np.count_nonzero(line_ends))
     if not (size and indices):
-        return Batch(size, np.zeros(size + 1, dtype=np.int32), b"")
+        return TextBatch(size, np.zeros(size + 1, dtype=np.int32), b"")
     # Two offsets for each field: where it starts and where
     # it stops. The engine sees two texts for each field.
     offsets = np.empty(2 * size * len(indices) + 1, dtype=np.int32)
@@ -211,7 +211,7 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
             # Every deleted byte moves what stands behind it one place to the left.
             offsets -= np.searchsorted(doubled, offsets).astype(np.int32)
             block = np.delete(data, doubled).tobytes()
-    return Batch(size, offsets, block)
+    return TextBatch(size, offsets, block)
 
 
 def _quote_parity(data: Bytes, quote: int) -> Bytes:

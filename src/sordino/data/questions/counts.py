@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import one_of, shown
 from sordino.data.questions.domain import Domain
-from sordino.data.questions.sensitivity import Kind, each_answer, together
+from sordino.data.questions.sensitivity import Kind, all_answers, each_answer
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
@@ -88,7 +88,7 @@ class CountQuestion:
         k : int
             How many answers, at least 1.
         """
-        return together(self.kind, self.unit, k)
+        return all_answers(self.kind, self.unit, k)
 
     def run(self, *, progress: Progress | None = None) -> Counts:
         """Read the rows. Call it after the charge.

@@ -20,7 +20,7 @@ import duckdb
 from sordino.constraints import DOMAIN_SIZE, is_unicode, shown, text
 from sordino.data.csv.lines import LONGEST
 from sordino.data.sources.engine import Engine, engine, literal, quoted
-from sordino.data.sources.source import AS_LABELS, Source, described
+from sordino.data.sources.source import AS_LABELS, Source, describe_columns
 from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 
@@ -378,14 +378,14 @@ def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | N
     with engine() as opened:
         opened.close_doors([path.absolute()])
         rows = f"SELECT * FROM read_parquet({literal(str(path.absolute()))}, hive_partitioning = false)"
-        name = one_column(list(described(opened, rows, str(path))), column, path)
+        name = one_column(list(describe_columns(opened, rows, str(path))), column, path)
         return name, _fetch_labels(
             opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}"
         )
 
 
 def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
-    schema = described(opened, select, what)
+    schema = describe_columns(opened, select, what)
     kind = next(iter(schema.values()))
     # The same types as those of items, whose values have one text each, without floats.
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:

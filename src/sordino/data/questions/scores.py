@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import shown
-from sordino.data.csv.answer_lines import number
+from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.csv_format import CsvFormat
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.errors import DataSourceError, InvalidParameter
@@ -99,7 +99,7 @@ def _read_labels_and_columns(
     # Every line is a candidate, whatever its private fields hold: what is no number becomes NaN.
     for label, found in fields.lines():
         for column, raw in zip(columns, found, strict=True):
-            column.append(number(raw))
+            column.append(read_number(raw))
         if label is not None:
             labels.append(label)
     # How many candidates there are is public, so it may be said that there are none.

@@ -50,7 +50,7 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     return Sensitivity(bound=bound, monotone=_is_monotone(unit), adjacency=unit.adjacency, step=1)
 
 
-def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
+def all_answers(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
     """Return how far `k` counts released together move between neighbors, in L1."""
     k = COUNT("k", k)
     each = each_answer(kind, unit)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from sordino.data.csv.lines import Batch
+from sordino.data.csv.lines import TextBatch
 
 
 class _ArrowSchema(ctypes.Structure):
@@ -141,7 +141,7 @@ def _get_last_error(_stream: Any) -> int:
     return ctypes.addressof(_FAILURE_TEXT)
 
 
-def _lend_array(batch: Batch, width: int) -> _ArrowArray:
+def _lend_array(batch: TextBatch, width: int) -> _ArrowArray:
     buffers = (ctypes.c_void_p * 3)(
         None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
     )
@@ -183,7 +183,7 @@ class TextStream:
         Texts of each row; more than one are an array of so many.
     """
 
-    def __init__(self, column: str, start: Callable[[], Iterator[Batch]], width: int = 1) -> None:
+    def __init__(self, column: str, start: Callable[[], Iterator[TextBatch]], width: int = 1) -> None:
         self._name = column.encode()
         self._width = width
         self._start = start

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data.csv.lines import Batch
+from sordino.data.csv.lines import TextBatch
 from sordino.data.sources.arrow_stream import TextStream
 from sordino.errors import DataSourceError
 from sordino.remnants import no_remnants
@@ -54,7 +54,7 @@ class Reader(Protocol):
 
 
 @final
-class Rows:
+class _LentRows:
     """Rows on their way into the engine, which knows their names and types and nothing else.
 
     An engine that opens a file knows what the file says of all rows together: the least and the largest
@@ -137,7 +137,7 @@ class Engine:
 
     def lend(self, start: Callable[[], Any]) -> None:
         """Make rows from outside available in this engine as the table `lent`, a stream."""
-        self.connection.register("lent", Rows(start))
+        self.connection.register("lent", _LentRows(start))
 
     def select(self, statement: str) -> Callable[[], Any]:
         """Return a function that starts reading a SELECT of this engine; another engine is lent its rows."""
@@ -208,7 +208,7 @@ class Engine:
 _POSITION_DIGITS = 12
 
 
-def _number_labels(labels: Sequence[str]) -> Batch:
+def _number_labels(labels: Sequence[str]) -> TextBatch:
     """Return labels as one column of texts, each with its position in front."""
     # Positions are written down, because the engine need not keep the order of rows.
     texts = [f"{position:0{_POSITION_DIGITS}d}{label}" for position, label in enumerate(labels)]
@@ -217,7 +217,7 @@ def _number_labels(labels: Sequence[str]) -> Batch:
     sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))
     offsets = np.zeros(len(texts) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(sizes, dtype=np.int64, count=len(texts)), out=offsets[1:])
-    return Batch(len(texts), offsets, data)
+    return TextBatch(len(texts), offsets, data)
 
 
 @contextmanager

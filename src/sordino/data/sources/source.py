@@ -305,7 +305,7 @@ def _list_column_names(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def described(opened: Engine, select: str, what: str) -> dict[str, str]:
+def describe_columns(opened: Engine, select: str, what: str) -> dict[str, str]:
     """Return names and declared types of a SELECT, without reading a row.
 
     Raises

@@ -16,7 +16,7 @@ from typing import Any, final
 import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
-from sordino.data.sources.source import UNUSABLE, described, received, sent
+from sordino.data.sources.source import UNUSABLE, describe_columns, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -63,7 +63,7 @@ def _all(types: Sequence[str]) -> str:
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
     """Refuse a table whose columns have changed since it was opened: they are read by their places."""
     # In order, because another order would give the columns other names.
-    if list(described(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
+    if list(describe_columns(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
         raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
 
 
@@ -85,7 +85,8 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     with engine() as opened:
         opened.close_doors(files)
         schemas = [
-            described(opened, f"SELECT * FROM {_write_read_parquet([path])}", str(path)) for path in files
+            describe_columns(opened, f"SELECT * FROM {_write_read_parquet([path])}", str(path))
+            for path in files
         ]
         # The engine renames columns. The names that a question uses are those in the files.
         names = [_read_parquet_names(opened, path) for path in files]
@@ -177,7 +178,7 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
                 f"process writes to; {file} cannot be opened read only."
             ) from None
         opened.close_doors([file])
-        schema = described(
+        schema = describe_columns(
             opened, f"SELECT * FROM {_write_private_table(table)}", f"table {table!r} of {file}"
         )
         is_view = _is_view(opened, table)

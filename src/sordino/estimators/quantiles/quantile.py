@@ -35,7 +35,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
-from sordino.estimators.quantiles.quantile_plan import Adjacency, Plan, flips
+from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import Release
@@ -202,7 +202,7 @@ class Quantile(ColumnQuantiles):
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
         growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
         # All that follows is chosen from public numbers (docs/proofs/quantile.md, "Which way").
-        plan = Plan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
+        plan = QuantilePlan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
         parts: tuple[RankSearch | RankFlip, ...]
         method = self.method
         if method is None and flips(share, budget / rows, self.grid.size, self.size_hint):
@@ -236,7 +236,7 @@ class Quantile(ColumnQuantiles):
         """
         fresh_entropy(entropy, "Quantile.release")
         # One pass over the records. What is searched from here on are counts in buckets.
-        runs = counted(values, self.grid, "Quantile")
+        runs = count_runs(values, self.grid, "Quantile")
         place, found = 0, self.parts[0].find(runs, entropy)
         # The second search was paid for in any case, and whether it is made depends on a released edge only
         # (docs/proofs/quantile.md, "Two searches").
@@ -292,7 +292,7 @@ class Quantile(ColumnQuantiles):
         return 0.0 - over, short
 
 
-def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
+def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
     """Return the runs of a column, which may have been counted before.
 
     Raises

@@ -1,7 +1,7 @@
 """The plan of a quantile: how it is searched for, and what that costs. No rule reads a record.
 
-Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules
-of choice come from.
+Claim: what `QuantilePlan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where
+the rules of choice come from.
 Floats: logarithms of public numbers; they choose, and no cost depends on them.
 """
 
@@ -82,7 +82,7 @@ def _to_float(number: Fraction) -> float:
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class QuantilePlan:
     """What is done for public parameters, and what it costs.
 
     Attributes

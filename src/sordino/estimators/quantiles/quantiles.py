@@ -29,7 +29,7 @@ from sordino.estimators.quantiles.quantile import (
     ColumnQuantiles,
     QuantileValue,
     beyond,
-    counted,
+    count_runs,
     value_at,
 )
 from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
@@ -229,7 +229,7 @@ class Quantiles(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantiles.release")
-        runs = counted(values, self.grid, "Quantiles")
+        runs = count_runs(values, self.grid, "Quantiles")
         size = runs.records
         if self.size_noise is not None:
             # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.

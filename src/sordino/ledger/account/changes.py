@@ -86,7 +86,7 @@ def request(
     )
 
 
-def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
+def grant_share(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     """Give a share of an account to a child, which is made if there is none."""
     # Down, so that a child never gets more than what was said.
     share = nano_down(amount)

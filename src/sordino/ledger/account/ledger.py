@@ -10,7 +10,7 @@ from typing import Any, final
 from sordino.constraints import ADJACENCY, COUNT, POSITIVE, TRUTH, Number, shown, text
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema as schema_module
-from sordino.ledger.account.changes import give_up, grant, request
+from sordino.ledger.account.changes import give_up, grant_share, request
 from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import Pages, names
@@ -18,10 +18,10 @@ from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
     ChargeLine,
     Statement,
+    build_statement,
     dp_events,
     json_lines,
     line_of,
-    statement_of,
 )
 from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
 from sordino.ledger.history import ChargeRow, Event, Verification, event_of
@@ -200,7 +200,7 @@ class Ledger:
             # Account, charges and shares are read at one moment, so that their sums agree.
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
             shares = rows(schema_module.CHILDREN, account=self.account)
-        return statement_of(account, shares, [ChargeRow(*charge) for charge in listed])
+        return build_statement(account, shares, [ChargeRow(*charge) for charge in listed])
 
     def charge(self, key: str) -> ChargeLine:
         """Return one charge by its id, as the ledger has it.
@@ -294,7 +294,7 @@ class Ledger:
         """
         # Made first, which checks the name; the child itself comes into being with its share.
         made = Ledger(self._store.address, child)
-        grant(self._store, self._pages, made.account, POSITIVE("grant.amount", amount))
+        grant_share(self._store, self._pages, made.account, POSITIVE("grant.amount", amount))
         return made
 
     def void(self, key: str, *, reason: str) -> ChargeLine:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.errors import InvalidParameter
-from sordino.ledger.amounts import MEASURES, cost_of, exact_cost
+from sordino.ledger.amounts import MEASURES, exact_cost, read_cost
 from sordino.sensitivity import Sensitivity
 
 
@@ -37,7 +37,7 @@ def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
     facts = []
     for thing in things:
         fact: dict[str, Any] = {"name": type(thing).__name__, MEASURES[meter]: str(exact_cost(thing, meter))}
-        if _is_sordino_cost(cost := cost_of(thing, meter)):
+        if _is_sordino_cost(cost := read_cost(thing, meter)):
             fact["cost"] = cost.to_dict()
             # Only our own classes surely show public parameters alone.
             if thing is not cost and type(thing).__module__.startswith("sordino."):

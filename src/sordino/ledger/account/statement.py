@@ -188,7 +188,9 @@ def line_of(row: ChargeRow) -> ChargeLine:
     )
 
 
-def statement_of(account: Account, shares: Iterable[tuple[str, int]], rows: Iterable[ChargeRow]) -> Statement:
+def build_statement(
+    account: Account, shares: Iterable[tuple[str, int]], rows: Iterable[ChargeRow]
+) -> Statement:
     """Return the statement of an account row, its children and its charge rows."""
     return Statement(
         account=account.name,

@@ -79,7 +79,7 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     return Beside(version, in_log, alone=changes > 1 and (before is None or (changes - before) % 2**32 != 1))
 
 
-def counted(descriptor: int) -> int:
+def read_change_counter(descriptor: int) -> int:
     """Return how many writes a file has counted: its change counter."""
     return _read_uint32(os.pread(descriptor, 28, 0), 24)
 

@@ -82,7 +82,7 @@ _idle_connections: dict[str, list[tuple[Process, Connection]]] = {}
 _idle_lock = threading.RLock()
 
 
-def close_all() -> None:
+def close_waiting() -> None:
     """Close the connections of this process that wait.
 
     Those that a fork outside of Python left here are its parent's to close.
@@ -99,13 +99,13 @@ def _close_postgres_before_fork() -> None:
     """Close what waits: a child must not use it, and could not let go of it without a warning."""
     # Held until the fork is done on both sides, so that no other thread adds one.
     _idle_lock.acquire()
-    close_all()
+    close_waiting()
 
 
 os.register_at_fork(
     before=_close_postgres_before_fork, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release
 )
-atexit.register(close_all)
+atexit.register(close_waiting)
 
 
 @final

@@ -38,7 +38,7 @@ from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.history import chained
 from sordino.ledger.schema import VERSION, Operation, rendered
 from sordino.ledger.store.backup import back_up, is_whole
-from sordino.ledger.store.journal import Beside, check_place, counted, look
+from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
 from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger.store.store import Rows
 from sordino.process import Process
@@ -170,7 +170,7 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
             try:
                 connection.execute("BEGIN" if kind == "read" else "BEGIN IMMEDIATE")
                 # Counted only now, because to begin undoes what a killed process has left.
-                writes, rows = counted(lent.descriptor), connection.total_changes
+                writes, rows = read_change_counter(lent.descriptor), connection.total_changes
                 if kind == "create":
                     build_if_empty(connection, path)
                 yield connection
@@ -204,7 +204,7 @@ def _take_turn(path: str) -> Iterator[None]:
     Both would run on one connection. It would be the same thread, in a signal handler for example.
     """
     # Asked before it is taken, because the lock lets its own thread in again.
-    inside = _process_lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001  (`Condition` asks it, too)
+    inside = _process_lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001
     with _process_lock:
         if not inside:
             # No transaction is running: what is left here was left by an interrupt.
@@ -220,7 +220,10 @@ def _take_turn(path: str) -> Iterator[None]:
 
 def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
     """Refuse to call a write done unless the file itself counts it, and has the journal of this write."""
-    if look(lent.descriptor, path, lent.real).alone or counted(lent.descriptor) != (before + 1) % 2**32:
+    if (
+        look(lent.descriptor, path, lent.real).alone
+        or read_change_counter(lent.descriptor) != (before + 1) % 2**32
+    ):
         raise LedgerError(_UNDONE_MESSAGE.format(path))
 
 

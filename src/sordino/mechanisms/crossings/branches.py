@@ -141,8 +141,19 @@ class Division(NamedTuple):
     token_rate: Fraction
     """Rate of the noise of a question whose positive costs one token."""
 
+    def one_branch(self, query: Family, limit: Family, kappa: int) -> dict[str, Any]:
+        """Return what follows for a mechanism with one branch, by the names of its fields."""
+        # What the rates that are sampled cost, exactly, not what was asked for.
+        return {
+            "noise": LAWS[query](self.token_rate),
+            "threshold_noise": LAWS[limit](self.threshold_rate),
+            "step": self.step,
+            "threshold_epsilon": self.moves * self.threshold_rate,
+            "positive_epsilon": kappa * self.moves * self.token_rate,
+        }
 
-def divided(
+
+def divide_budget(
     owner: str,
     sensitivity: Sensitivity,
     budget: Fraction,

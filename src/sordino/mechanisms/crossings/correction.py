@@ -21,7 +21,7 @@ _GOLDEN_SECTION = (math.sqrt(5) - 1) / 2
 _SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
 
 
-def reaches(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
+def lead_probability(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
     """Return P(X - Y >= z) for noise X of a query and Y of the threshold, each a family with its scale.
 
     The laws are continuous. Sums of positive terms, also where both scales agree; one sign of each variable
@@ -97,12 +97,12 @@ def best_correction(
             return crossing - margin
     else:
         goal = -math.log(run + 1)
-        crossing = _find_root(lambda z: math.log(reaches(z, query, threshold)) - goal, scale)
+        crossing = _find_root(lambda z: math.log(lead_probability(z, query, threshold)) - goal, scale)
         if margin == 0:
             return crossing
 
     def value(r: float) -> float:
-        below, above = stays(r + margin, query, threshold), reaches(r - margin, query, threshold)
+        below, above = stays(r + margin, query, threshold), lead_probability(r - margin, query, threshold)
         # As a logarithm, so that a long run does not underflow.
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 

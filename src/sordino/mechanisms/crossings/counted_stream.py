@@ -8,19 +8,16 @@ Floats: none.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast, final
+from typing import Any, ClassVar, Protocol, Self, cast, final
 
 from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
-from sordino.mechanisms.crossings.stream import BUSY, Stream
+from sordino.mechanisms.crossings.stream import BUSY, OpenStream, Stream
 from sordino.noise import Sampler
-from sordino.process import Process
-from sordino.releases import Verdict, pictured
+from sordino.releases import Verdict
 from sordino.remnants import no_remnants
 
 _NO_COST = Pure(epsilon=0)
@@ -88,7 +85,7 @@ class _SingleBranchMechanism:
 
 
 @final
-class CountedStream:
+class CountedStream(OpenStream):
     """An open sparse vector whose questions count: answers come one at a time and each gets a verdict.
 
     The method `open` of a `GaussianSparseVector` makes it. It closes when enough was found or asked, or its
@@ -114,10 +111,12 @@ class CountedStream:
     (True, True)
     """
 
-    __slots__ = ("_busy", "_lock", "_process", "_stream", "mechanism")
+    __slots__ = ("_stream",)
+
+    mechanism: Counting
 
     def __init__(self, mechanism: Counting, entropy: Entropy) -> None:
-        self.mechanism = mechanism
+        super().__init__(mechanism)
         plain = _SingleBranchMechanism(
             mechanism.threshold,
             mechanism.positives,
@@ -127,30 +126,10 @@ class CountedStream:
         )
         # The stream within decides; what this one adds is the count of questions and the cost.
         self._stream = Stream(cast("Any", plain), entropy)
-        self._busy = False
-        # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
-        self._lock = threading.RLock()
-        self._process = Process()
-
-    def __repr__(self) -> str:
-        return pictured(
-            self,
-            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
-        )
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
-            "A CountedStream cannot be copied or pickled: its noise must answer every question only once."
-        )
 
     def __enter__(self) -> Self:
         self._stream.__enter__()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def asked(self) -> int:

@@ -87,7 +87,9 @@ def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], ND
     return hits, branches
 
 
-def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[NDArray[np.intp], int]:
+def select_affordable(
+    branches: NDArray[np.intp], prices: Sequence[int], left: int
+) -> tuple[NDArray[np.intp], int]:
     """Return which of the hits are positives, one after the other, and the tokens left then.
 
     A hit of a branch that the tokens no longer cover is no positive: that branch is not asked any more, and
@@ -217,7 +219,7 @@ def crossings(
                 # The next questions meet another threshold: later hits were compared with the wrong one.
                 if resample:
                     hits, branches = hits[:1], branches[:1]
-                kept, left = paid(branches, prices, left)
+                kept, left = select_affordable(branches, prices, left)
                 hits, branches = hits[kept], branches[kept]
                 found.append(
                     Part(

@@ -41,7 +41,7 @@ class Task(NamedTuple):
     margin: float = 0.0
 
 
-class Plan(NamedTuple):
+class SplitPlan(NamedTuple):
     """How the caller wants split and correction chosen, checked."""
 
     split: Fraction | str
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     margin: Fraction
 
     @classmethod
-    def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> Plan:
+    def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> SplitPlan:
         """Return the plan, or raise `InvalidParameter`, which names the parameters that are at fault."""
         if isinstance(split, str):
             one_of("variance", "success")(f"{owner}.split", split)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, final
 
 import numpy as np
 
-from sordino.cost import Pure
+from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.grid import CLAMP, to_steps
@@ -32,8 +32,61 @@ _CLOSED_MESSAGE = "This stream is closed; open another one, at its own cost. Not
 BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
 
 
+class OpenStream(ABC):
+    """What every stream of questions is: it has one owner, answers one question at a time, is never copied.
+
+    Attributes
+    ----------
+    mechanism : object
+        Whose noise it draws.
+    """
+
+    __slots__ = ("_busy", "_lock", "_process", "mechanism")
+
+    def __init__(self, mechanism: Any) -> None:
+        self.mechanism = mechanism
+        self._busy = False
+        # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
+        self._lock = threading.RLock()
+        self._process = Process()
+
+    def __repr__(self) -> str:
+        return pictured(
+            self,
+            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
+        )
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"A {type(self).__name__} cannot be copied or pickled: its noise must answer every question only "
+            "once."
+        )
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    @property
+    @abstractmethod
+    def asked(self) -> int:
+        """How many questions were answered."""
+
+    @property
+    @abstractmethod
+    def spent(self) -> Cost:
+        """Cost of the transcript so far."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """True once no further question is answered."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the stream and wipe its noise."""
+
+
 @final
-class Stream:
+class Stream(OpenStream):
     """An open sparse vector: answers come one at a time and each gets a verdict.
 
     The method `open` of a mechanism makes it. It closes when no further positive can be paid for or its
@@ -62,23 +115,21 @@ class Stream:
 
     __slots__ = (
         "_asked",
-        "_busy",
         "_charges",
         "_closed",
         "_common",
-        "_lock",
         "_noise",
         "_prices",
-        "_process",
         "_simulated",
         "_state",
         "_step",
         "_thresholds",
-        "mechanism",
     )
 
+    mechanism: Branching
+
     def __init__(self, mechanism: Branching, entropy: Entropy) -> None:
-        self.mechanism = mechanism
+        super().__init__(mechanism)
         self._step = _StepConverter(mechanism.step)
         self._common = cuts_of(mechanism, mechanism.threshold)
         self._prices = mechanism.branch_tokens
@@ -93,30 +144,10 @@ class Stream:
         self._state = State(mechanism.tokens)
         self._asked = 0
         self._closed = False
-        self._busy = False
-        # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
-        self._lock = threading.RLock()
-        self._process = Process()
-
-    def __repr__(self) -> str:
-        return pictured(
-            self,
-            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
-        )
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
-            "A Stream cannot be copied or pickled: its noise must answer every question only once."
-        )
 
     def __enter__(self) -> Self:
         self._check_open()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def asked(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sordino.cost import Pure
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
-from sordino.mechanisms.base import Draws, Rules
+from sordino.mechanisms.base import Draws, Mechanism, Rules
 from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
 from sordino.mechanisms.crossings.crossings import (
@@ -29,7 +29,7 @@ from sordino.mechanisms.crossings.crossings import (
     crossings,
     decide,
     lifted,
-    paid,
+    select_affordable,
 )
 from sordino.mechanisms.crossings.implicit_zeros import DENSE, _fresh_ranks, distinct, listed
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
@@ -37,6 +37,17 @@ from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
 
 Cuts = tuple[Cut, ...]
+
+
+class BranchingMechanism(Mechanism):
+    """A mechanism that tests each answer in branches; what a release spends depends on its transcript."""
+
+    per_transcript: ClassVar[bool] = True
+
+    @property
+    def rules(self: Branching) -> Rules:
+        """How a release is made, of answers that are compared with the threshold of the mechanism."""
+        return rules_of(self)
 
 
 def prepared(
@@ -242,7 +253,7 @@ def domain_crossings(
         # A positive ends the threshold with `resample`: what comes after it is dropped and asked anew.
         order = np.argsort(places)[: 1 if resample else None]
         which = np.concatenate([fired, zeros.branches])[order]
-        kept, left = paid(which, prices, left)
+        kept, left = select_affordable(which, prices, left)
         order, which = order[kept], which[kept]
         found.append(Part(places[order], which, lifts[order]))
         # Where a positive ended the threshold or the tokens, the items after it were not asked.

@@ -125,10 +125,10 @@ class SmoothSelection(Mechanism):
                 f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, or floor "
                 "= ceiling, the constant."
             )
-        steep = steepness(smooth, low, high, self.accounting)
+        steep = _selection_steepness(smooth, low, high, self.accounting)
         # Lowered a little, because the budget is rounded to a float.
         most = float(min(budget, _LARGEST_BUDGET)) * (1 - 2.0**-50)
-        alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
+        alpha = largest_selection_alpha(most, steep, count, law, self.sided, self.accounting)
         if alpha <= 0:
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
@@ -189,7 +189,7 @@ def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
     return int((scaled + noise).argmax())
 
 
-def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
+def _selection_steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
     """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
 
     A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
@@ -204,8 +204,8 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
 # ---- what a selection costs ------------------------------------------------------------------------------
 # What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 #
-# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized
-# Cauchy noise, S beta-smooth.
+# Claim: `bound_selection_loss` is at least the loss of the largest of m scores, each plus S/alpha times
+# generalized Cauchy noise, S beta-smooth.
 # Proof: docs/proofs/smooth-selection.md [yamamoto2024, corrected].
 # Noise: none.
 # Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid
@@ -427,7 +427,7 @@ def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
     return np.append(1.0, psi), np.append(-np.log(below), 0.0)
 
 
-def loss_bound(
+def bound_selection_loss(
     alpha: float,
     beta: float,
     candidates: int,
@@ -490,10 +490,10 @@ def scale_loss(
 
 
 @lru_cache(maxsize=256)
-def largest_alpha(
+def largest_selection_alpha(
     epsilon: float, beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest.
+    """Return an alpha whose selection loses at most epsilon, less than a millionth below the largest such.
 
     It is 0 if beta leaves nothing.
     """

@@ -29,7 +29,7 @@ from sordino.grid import RATE_DENOMINATOR, Steps, fit_rate, step_for, to_steps
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
 from sordino.mechanisms.smooth.step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
-from sordino.mechanisms.smooth.step_success import success
+from sordino.mechanisms.smooth.step_success import win_probability
 from sordino.noise import Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino.releases import Choice
@@ -96,7 +96,7 @@ class SmoothStepSelection(Mechanism):
     )
     rate: Fraction = derived("Rate of the geometric law of the levels: the winner's share of the cost.")
     noise: Geometric = derived("That law.")
-    split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
+    split: _CostShares = derived("What the winner costs, and what all losers cost together, in nats.")
     step: Fraction = derived(
         "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 "
         "steps are clamped."
@@ -177,7 +177,7 @@ class SmoothStepSelection(Mechanism):
         1.0
         """
         steps, scale = self.on_grids(scores, smooth_bound)
-        return success(
+        return win_probability(
             steps,
             self.rate,
             lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)],
@@ -237,15 +237,15 @@ class SmoothStepSelection(Mechanism):
         return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
 
 
-def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
+def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> _CostShares:
     """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
     if ratio == 1:
         # The scale is one public number, so that the losers cost nothing.
-        return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
+        return _CostShares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
     # A smaller rate needs more levels. Where all of the budget needs too many, it is not divided: it would
     # take long.
     if levels_needed(ratio, budget) <= _MOST_ATOMS:
-        split = divided(budget, candidates, _OWNER)
+        split = _divide_cost(budget, candidates, _OWNER)
         if levels_needed(ratio, split.winner) <= _MOST_ATOMS:
             return split
     raise InvalidParameter(
@@ -303,7 +303,7 @@ def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights
 # How step noise under a private scale divides its budget: what the winner pays, and what all losers pay
 # together.
 #
-# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbors cost no more than
+# Claim: if `losers_fit`, losers whose noise follows a scale that differs between neighbors cost no more than
 # what is spared for them.
 # Proof: docs/proofs/step-selection.md, "All losers together".
 # Floats: they only propose a rate; decimals with directed rounding decide.
@@ -319,7 +319,7 @@ _LEAST_RATE = 2.0**-30
 Floats = NDArray[np.float64]
 
 
-class Shares(NamedTuple):
+class _CostShares(NamedTuple):
     """The parts of the cost, in nats.
 
     A move costs the winner the rate of the noise, and all losers together the rest.
@@ -330,7 +330,7 @@ class Shares(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
+def _divide_cost(budget: Fraction, candidates: int, owner: str) -> _CostShares:
     """Return the largest rate found that leaves enough for the losers, a multiple of 2^-40.
 
     Raises
@@ -342,7 +342,7 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
     # losers'.
     if candidates == 1:
         rate = fit_rate(budget, owner, stepped=False)
-        return Shares(rate, budget - rate)
+        return _CostShares(rate, budget - rate)
     if budget > RATE_DENOMINATOR:
         raise InvalidParameter(
             f"{owner}.epsilon must be at most 2^40; got {shown(budget)}. With so much there is no noise left."
@@ -352,8 +352,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
     units, less = math.floor(_propose_rate(float(budget), candidates) * RATE_DENOMINATOR), 1
     while units > _LEAST_RATE * RATE_DENOMINATOR:
         rate = Fraction(units, RATE_DENOMINATOR)
-        if rate < budget and affordable(rate, budget - rate, candidates):
-            return Shares(rate, budget - rate)
+        if rate < budget and losers_fit(rate, budget - rate, candidates):
+            return _CostShares(rate, budget - rate)
         units, less = units - less, 2 * less
     raise InvalidParameter(
         f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost "
@@ -361,7 +361,7 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
     )
 
 
-def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
+def losers_fit(rate: Fraction, spare: Fraction, candidates: int) -> bool:
     """Return whether it is certain that all losers together cost at most `spare` nats.
 
     With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0 for one of two
@@ -385,7 +385,7 @@ def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
 
 
 def _level_values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
-    """Return lower bounds of both v_k of `affordable`, for one level k."""
+    """Return lower bounds of both v_k of `losers_fit`, for one level k."""
     down, up = contexts(_COST_DIGITS)
     two, three = _hazard_of_level(rate, k + 2), _hazard_of_level(rate, k + 3)
     # rho_k. `exp` is rounded to nearest in any context, so the next decimal below is taken.
@@ -432,7 +432,7 @@ def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
 
 
 def _seems_affordable(rate: float, spare: float, candidates: int) -> bool:
-    """Return what `affordable` will say, in floats."""
+    """Return what `losers_fit` will say, in floats."""
     k, losers, theta = (
         np.array(_group_levels(rate, candidates), dtype=np.float64),
         candidates - 1,

@@ -1,6 +1,6 @@
 """How likely the best of public scores wins under step noise: closed forms in floats, for plans.
 
-Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12.
+Claim: `win_probability` is P(the best of these scores wins), up to the rounding of floats and 1e-12.
 Proof: docs/proofs/step-selection.md, "How likely the best one wins".
 Floats: everything here; nothing about privacy depends on it.
 """
@@ -22,7 +22,7 @@ _BEYOND_SCORES = 1 << 1000  # a float, and beyond all scores
 _MOST_SUMMED_LEVELS = 1 << 20
 
 
-def success(
+def win_probability(
     steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]
 ) -> float:
     """Return the probability that the largest score wins, among equals the first.

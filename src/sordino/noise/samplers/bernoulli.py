@@ -29,10 +29,10 @@ def halfwords(n: int, entropy: Entropy) -> NDArray[np.uint16]:
 
 def bernoulli(p: Probability, n: int, entropy: Entropy) -> NDArray[np.bool_]:
     """Return `n` independent coins that are True with probability exactly `p` < 1, shape (n,)."""
-    return below(halfwords(n, entropy), p, entropy)
+    return is_below(halfwords(n, entropy), p, entropy)
 
 
-def below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDArray[np.bool_]:
+def is_below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDArray[np.bool_]:
     """Return whether the uniform numbers that begin with these 16-bit words lie below `p` < 1.
 
     Where the first digits are equal, further ones are drawn.
