@@ -15,6 +15,7 @@ from ledger.operations import happened, prepare
 from sordino.errors import LedgerError
 from sordino.ledger import Ledger
 from sordino.ledger.store import postgres
+from sordino.process import Process
 
 NAMES = tuple(POINTS)
 USUAL = ("reserve", "draw", "settle")
@@ -148,10 +149,10 @@ def test_a_client_that_is_killed_while_the_server(server, tmp_path, name, point,
     def doomed():
         for thing in struck.do.__closure__ or ():
             with suppress(AttributeError):
-                thing.cell_contents._process = os.getpid()  # stands for the process that reserved it
+                thing.cell_contents._process = Process()  # stands for the process that reserved it
         charge = getattr(struck.do, "__self__", None)
         if charge is not None:
-            charge._process = os.getpid()
+            charge._process = Process()
         struck.do()
 
     with blockade(server, point, moment) as barrier:

@@ -19,6 +19,7 @@ from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger.account import records
 from sordino.ledger.store import sqlite as sqlite_module
+from sordino.process import Process
 
 
 def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
@@ -146,7 +147,7 @@ def test_a_file_that_may_not_grow_charges_nothing_and_releases_nothing(tmp_path)
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         mechanism = Mechanism(1)
-        charge._process = os.getpid()  # stands for the process that reserved it
+        charge._process = Process()  # stands for the process that reserved it
         for use in (
             lambda: ledger.reserve(Mechanism(1)),
             lambda: charge.release(mechanism, [1], entropy=REAL),

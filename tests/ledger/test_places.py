@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -188,7 +189,9 @@ def test_a_fork_outside_of_python_is_noticed(tmp_path):
     assert ledger.remaining == 1
     assert ledger.url in sqlite._open_files
     kept = sqlite._open_files[ledger.url]
-    sqlite._open_files[ledger.url] = kept._replace(process=kept.process + 1)  # as a child sees it
+    sqlite._open_files[ledger.url] = kept._replace(
+        process=SimpleNamespace(is_here=lambda: False)
+    )  # as a child sees it
     refused(lambda: ledger.reserve(Mechanism(0.1)), "was forked outside of Python")
     refused(lambda: ledger.remaining, "was forked outside of Python")
     sqlite._open_files[ledger.url] = kept

@@ -15,6 +15,7 @@ from ledger.test_moved_files import hot, older
 from sordino.errors import LedgerError
 from sordino.ledger import Ledger
 from sordino.ledger.store import sqlite
+from sordino.process import Process
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_ledger_that_may_only_be_read_is_read_and_not_charged(folder):
     charge = ledger.reserve(mechanism)
 
     def look():
-        charge._process = os.getpid()  # stands for the process that reserved it
+        charge._process = Process()  # stands for the process that reserved it
         assert ledger.remaining == Fraction(3, 4)
         assert ledger.verify().sound
         assert len(ledger.statement().charges) == 1
