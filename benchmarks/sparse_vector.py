@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.measuring import medians, table, verdict
 from sordino import COUNTING, SYSTEM, AdaptiveSparseVector, NoisyTopK, SparseVector
-from sordino.mechanisms.crossings.correction import best_correction
+from sordino.mechanisms.crossings.split import best_correction
 
 N, C, EPSILON, DOMAIN = 1_000_000, 50, 1.0, 10**12
 ASKED = 100_000

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 from scipy import stats
 
-from sordino.audit.black_boxes.binomial_bounds import bound_from_above, bound_from_below, log_term, lower_tail
+from sordino.audit.black_boxes.outcome_costs import bound_from_above, bound_from_below, log_term, lower_tail
 
 CASES = [
     (hits, runs)

@@ -21,11 +21,17 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.enumeration.neighbours import checked_pair, covered, list_answers, moves
+from sordino.audit.enumeration.neighbours import (
+    _list_bases,
+    checked_pair,
+    covered,
+    list_answers,
+    moves,
+    worst_pairs,
+)
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.pairs import Audit
 from sordino.audit.enumeration.region import region
-from sordino.audit.enumeration.search import _list_bases, worst_pairs
 from sordino.cost import Pure
 from sordino.grid import largest
 from sordino.mechanisms.crossings.implicit_zeros import DENSE

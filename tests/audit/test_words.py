@@ -19,7 +19,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.written import at_least, at_most
+from sordino.audit.report import at_least, at_most
 from sordino.cost import ZCDP, Approximate, Pure
 from sordino.noise import DiscreteLaplace, Geometric
 

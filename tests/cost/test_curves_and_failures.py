@@ -14,8 +14,7 @@ import pytest
 
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, Pure, Range, compose, repeat
-from sordino.cost.approximate import PROBABILITY
-from sordino.cost.failure import failure
+from sordino.cost.approximate import PROBABILITY, failure
 from sordino.cost.rdp import ORDER, STEPS
 
 

@@ -17,8 +17,16 @@ import pytest
 from cost import exact
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Composition, Pure, Range, compose, repeat
-from sordino.cost.conversion import _log_one_minus_inverse, rdp_delta, round_down, round_up, stated
-from sordino.cost.digits import digits as written, nearest, ratio
+from sordino.cost.conversion import (
+    _log_one_minus_inverse,
+    digits as written,
+    nearest,
+    ratio,
+    rdp_delta,
+    round_down,
+    round_up,
+    stated,
+)
 
 HUGE, TINY = Fraction(10) ** 400, Fraction(1, 10**5000)
 DISCRETE = {"laplace": Fraction(1, 2), "laplace_steps": 7}

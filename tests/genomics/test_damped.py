@@ -10,7 +10,7 @@ import pytest
 
 from sordino.errors import InvalidParameter
 from sordino.genomics import damped_tdt
-from sordino.genomics.damped import BOUND, FAMILIES, MOST_FAMILIES
+from sordino.genomics.method import BOUND, FAMILIES, MOST_FAMILIES
 
 # What two parents transmit: each one of two alleles, or nothing.
 KINDS = [(i, j) for i in range(3) for j in range(3 - i)]

@@ -14,7 +14,7 @@ from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded
 from sordino.mechanisms import composite_table
 from sordino.mechanisms.bounded.perturbation import Perturbation
 from sordino.mechanisms.bounded.random_rounding import between, largest_between
-from sordino.mechanisms.bounded.range_grid import RangeGrid
+from sordino.mechanisms.bounded.range_mechanism import RangeGrid
 from sordino.mechanisms.composite import CompositeNoise, mixed, objective, two_points, variances
 from sordino.mechanisms.composite_table import TableNoise
 from support.scripted import Scripted

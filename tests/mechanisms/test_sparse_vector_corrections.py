@@ -13,12 +13,14 @@ import pytest
 from scipy import integrate, optimize
 
 from sordino import COUNTING, Seeded, Sensitivity, SparseVector
-from sordino.mechanisms.crossings.correction import best_correction, lead_probability, stays
 from sordino.mechanisms.crossings.split import (
     Task,
+    best_correction,
     best_success,
+    lead_probability,
     log_success,
     scales,
+    stays,
     success_share,
     variance_share,
 )

@@ -19,7 +19,7 @@ from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVecto
 from sordino.cost import Pure
 from sordino.grid import to_steps
 from sordino.mechanisms import Stream
-from sordino.mechanisms.crossings.ahead import Ahead
+from sordino.mechanisms.crossings.crossings import Ahead
 from sordino.mechanisms.crossings.stream import _StepConverter
 from sordino.noise import Geometric
 from support.sparse_vectors import Handed, Rules, box, played

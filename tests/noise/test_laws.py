@@ -242,7 +242,7 @@ def test_binomial_asks_for_more_when_the_digits_do_not_tell():
 def test_a_wide_enclosure_decides_nothing():
     from decimal import Decimal
 
-    from sordino.noise.samplers.binomial import _invert_cdf
+    from sordino.noise.samplers.bernoulli import _invert_cdf
 
     wide = lambda _digits: (Decimal("0.2"), Decimal("0.3"))  # noqa: E731
     middle = 1 << 190  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other

@@ -11,8 +11,7 @@ import pytest
 from scipy import integrate
 
 from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
-from sordino.mechanisms.crossings.correction import best_correction, lead_probability, stays
-from sordino.mechanisms.crossings.split import Task, log_success
+from sordino.mechanisms.crossings.split import Task, best_correction, lead_probability, log_success, stays
 from sordino.noise import Geometric
 
 E, L = "exponential", "laplace"

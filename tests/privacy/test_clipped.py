@@ -11,7 +11,7 @@ from scipy import stats
 
 from sordino import ClippedMean, ClippedSum, ClippedVariance, Seeded, audit
 from sordino.audit import Subject
-from sordino.audit.enumeration.clipped import clips, reach, thirds
+from sordino.audit.enumeration.quantiles import clips, reach, thirds
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter

@@ -13,7 +13,7 @@ from scipy import stats
 
 from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit.enumeration.gumbel_sparse_vector import transcripts
+from sordino.audit.enumeration.selection import transcripts
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import BoundedRange, Pure, Range, repeat
 from sordino.mechanisms import gumbel_sparse_vector

@@ -11,7 +11,7 @@ import pytest
 
 from sordino import Quantile, Quantiles, cost
 from sordino.cost import Range
-from sordino.cost.two_point import masses
+from sordino.cost.range import masses
 from support.quantiles import columns, flip_runs, law_of, losses, replaced, shorter, split_law, walk
 
 HALF = Fraction(1, 2)

@@ -14,7 +14,7 @@ import pytest
 from sordino import InvalidParameter, audit, smooth
 from sordino.smooth import _tdt
 from sordino.smooth._tdt import MOVES, admissible, distance, local_table, smallest_bounds
-from sordino.smooth.floats import OUTWARD
+from sordino.smooth.values import OUTWARD
 
 FAMILY = [(b, c) for b in range(3) for c in range(3) if b + c <= 2]
 PUBLISHED = [

@@ -13,10 +13,9 @@ from sordino.accounting._pld import MISSING, SLACK, distribution_of, work_of
 from sordino.accounting.parts import count_parts, total_of
 from sordino.constraints import TRUTH
 from sordino.cost import ZCDP, Composition, Cost
+from sordino.cost.approximate import kept_epsilon
 from sordino.cost.composition import exact_epsilon, split_failures
-from sordino.cost.conversion import checked_delta, rdp_epsilon, stated
-from sordino.cost.digits import digits
-from sordino.cost.failure import kept_epsilon
+from sordino.cost.conversion import checked_delta, digits, rdp_epsilon, stated
 from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter, UnsupportedBackend
 

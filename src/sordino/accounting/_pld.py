@@ -18,8 +18,7 @@ from typing import Any, final
 from sordino.accounting.parts import Parts, count_parts, total_of
 from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
-from sordino.cost.conversion import checked_delta, checked_epsilon, round_down, round_up
-from sordino.cost.digits import digits
+from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
 from sordino.cost.keys import ordered
 from sordino.errors import InvalidParameter, UnsupportedBackend
 

@@ -19,8 +19,7 @@ from typing import Any, NoReturn, final
 from sordino.accounting.parts import approximate_sums, cost_of, count_parts, exact_rdp
 from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.cost import RDP, ZCDP, Approximate, Cost, Pure
-from sordino.cost.conversion import checked_delta
-from sordino.cost.digits import digits
+from sordino.cost.conversion import checked_delta, digits
 from sordino.cost.rdp import ORDER
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.process import Process

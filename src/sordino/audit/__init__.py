@@ -12,8 +12,8 @@ from sordino.audit._page import page
 from sordino.audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
 from sordino.audit._unaudited import Unaudited, unaudited
 from sordino.audit.black_boxes.black_box import black_box
-from sordino.audit.black_boxes.command import Command
 from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
+from sordino.audit.black_boxes.runs import Command
 from sordino.audit.black_boxes.statistical import statistical
 from sordino.audit.continuous.crossings import Crossings
 from sordino.audit.continuous.density import Density

@@ -15,12 +15,11 @@ from typing import Any
 from sordino.audit.continuous.continuous import Asked, Continuous, points
 from sordino.audit.continuous.integrals import CellBudget
 from sordino.audit.continuous.report import loss as continuous_loss, report as continuous_report
-from sordino.audit.enumeration.neighbours import checked_pair, list_answers
+from sordino.audit.enumeration.neighbours import checked_pair, list_answers, worst_pairs
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.output_keys import Partition
 from sordino.audit.enumeration.pairs import Audit, Pair
 from sordino.audit.enumeration.region import region
-from sordino.audit.enumeration.search import worst_pairs
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.audit.report import ExactReport

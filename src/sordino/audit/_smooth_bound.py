@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.written import ready, short
+from sordino.audit.report import ready, short
 from sordino.constraints import COUNT, NOT_NEGATIVE, Number, shown
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain

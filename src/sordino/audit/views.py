@@ -3,6 +3,12 @@
 Claim: a view that is held against a mechanism is one that its cost makes. Proof: docs/proofs/exact-audit.md,
 "Report".
 Floats: only outward rounding.
+
+What an exact audit has found so far, over the pairs that it has looked at, and the report of it.
+
+Claim: a report holds the largest of each bound over all pairs and both orders. Proof:
+docs/proofs/exact-audit.md, "Report".
+Floats: none of its own.
 """
 
 from __future__ import annotations
@@ -11,9 +17,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
-from sordino.audit.report import Delta, Divergence
+from sordino.audit.report import Delta, Divergence, ExactReport, Witness
 from sordino.constraints import shown
 from sordino.cost import BoundedRange, Cost, Pure, Range
 from sordino.cost.conversion import round_down, round_up
@@ -194,3 +200,53 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
     # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
     ways = ((cost.high, cost.low), (cost.low, cost.high))
     return -round_up(-min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))
+
+
+# ---- findings ----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, kw_only=True)
+class Findings:
+    """The worst bounds that were found so far."""
+
+    deltas: list[tuple[float, float]]
+    divergences: list[tuple[float, float, float]]
+    least: float = -math.inf
+    most: float = -math.inf
+    everywhere: float = -math.inf
+    beyond: tuple[float, float] = (-math.inf, -math.inf)
+    interval: float = -math.inf
+    unresolved: float = 0.0
+    witness: Witness | None = None
+    overrun: Witness | None = None
+
+    @classmethod
+    def begin(cls, views: Views) -> Self:
+        """Return what is known of these views before a pair was looked at: nothing."""
+        return cls(
+            deltas=[(0.0, 0.0)] * len(views.epsilons),
+            divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders),
+        )
+
+    def report(self, subject: Any, claimed: Claimed, views: Views, **covered: Any) -> ExactReport:
+        """Return the report about a subject; `covered` are the fields that say what was looked at."""
+        if self.witness is None:
+            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
+        at_claim, deltas = claimed.deltas(views.epsilons, self.deltas)
+        return ExactReport(
+            name=repr(subject),
+            claimed=subject.cost,
+            epsilon_at_least=max(0.0, self.least),
+            epsilon_at_most=self.most,
+            epsilon_everywhere=self.everywhere,
+            beyond_at_least=self.beyond[0],
+            beyond_at_most=self.beyond[1],
+            interval_beyond_at_least=self.interval,
+            at_claim=at_claim,
+            deltas=deltas,
+            divergences=claimed.divergences(views.orders, self.divergences),
+            witness=self.witness,
+            overrun=self.overrun,
+            checked=subject.sensitivity is not None,
+            **covered,
+        )

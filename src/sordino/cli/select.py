@@ -179,7 +179,7 @@ def make_marker_test(
 
 def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOptions) -> None:
     """Release the most significant markers of a file."""
-    from sordino.genomics.damped import FAMILIES
+    from sordino.genomics.method import FAMILIES
 
     FAMILIES("--families", test.families)
     entropy = choose_entropy(run)

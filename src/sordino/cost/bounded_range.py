@@ -17,14 +17,16 @@ from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
+    digits,
+    nearest,
     raise_delta,
     raise_divergence,
+    ratio,
     round_down,
     round_up,
     settled,
     stated,
 )
-from sordino.cost.digits import digits, nearest, ratio
 
 _BOUNDED_ROUNDING = 2.0**-49
 

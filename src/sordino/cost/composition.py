@@ -16,12 +16,13 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import COUNT, WHOLE, shown
-from sordino.cost.approximate import Approximate
+from sordino.cost.approximate import Approximate, failure, kept_epsilon, raised_delta
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
+    digits,
     pure_delta,
     pure_epsilon,
     rdp_delta,
@@ -30,8 +31,6 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
-from sordino.cost.digits import digits
-from sordino.cost.failure import failure, kept_epsilon, raised_delta
 from sordino.cost.keys import KEYS, ordered
 from sordino.cost.loss_law import loss_laws
 from sordino.cost.notion import Cost

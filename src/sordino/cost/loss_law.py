@@ -19,8 +19,7 @@ from sordino.cost.conversion import round_up, settled
 from sordino.cost.keys import order_key
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
-from sordino.cost.range import Range
-from sordino.cost.two_point import masses
+from sordino.cost.range import Range, masses
 
 if TYPE_CHECKING:
     import numpy as np

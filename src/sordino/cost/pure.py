@@ -11,14 +11,16 @@ from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
+    digits,
+    nearest,
     pure_delta,
     pure_epsilon,
     pure_rdp,
+    ratio,
     round_down,
     round_up,
     stated,
 )
-from sordino.cost.digits import digits, nearest, ratio
 
 
 @final

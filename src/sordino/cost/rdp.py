@@ -19,14 +19,16 @@ from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
+    digits,
+    nearest,
     raise_divergence,
+    ratio,
     rdp_delta,
     rdp_epsilon,
     round_down,
     round_up,
     stated,
 )
-from sordino.cost.digits import digits, nearest, ratio
 from sordino.errors import InvalidParameter
 
 

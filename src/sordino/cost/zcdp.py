@@ -12,12 +12,14 @@ from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
+    digits,
+    nearest,
+    ratio,
     rdp_delta,
     rdp_epsilon,
     round_down,
     round_up,
 )
-from sordino.cost.digits import digits, nearest, ratio
 
 
 @final

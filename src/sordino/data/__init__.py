@@ -24,17 +24,15 @@ if TYPE_CHECKING:
     )
     from sordino.data.questions.domain import Domain as Domain
     from sordino.data.questions.records import (
-        RecordQuestion as RecordQuestion,
-        check_unit as check_unit,
-        open_record_lines as open_record_lines,
-        prepare_records as prepare_records,
-    )
-    from sordino.data.questions.scores import (
         MarkerCounts as MarkerCounts,
         MarkerFile as MarkerFile,
+        RecordQuestion as RecordQuestion,
         ScoreFile as ScoreFile,
+        check_unit as check_unit,
         open_markers as open_markers,
+        open_record_lines as open_record_lines,
         open_scores as open_scores,
+        prepare_records as prepare_records,
     )
     from sordino.data.questions.step_query import StepRange as StepRange, Total as Total
     from sordino.data.questions.totals import (
@@ -54,8 +52,17 @@ _HOMES = {
     "questions.totals": ("NumberQuestion", "prepare_numbers"),
     "sources.open": ("open_source",),
     "questions.counts": ("CountQuestion", "Counts", "prepare_counts"),
-    "questions.records": ("RecordQuestion", "check_unit", "open_record_lines", "prepare_records"),
-    "questions.scores": ("MarkerCounts", "MarkerFile", "ScoreFile", "open_markers", "open_scores"),
+    "questions.records": (
+        "RecordQuestion",
+        "check_unit",
+        "open_record_lines",
+        "prepare_records",
+        "MarkerCounts",
+        "MarkerFile",
+        "ScoreFile",
+        "open_markers",
+        "open_scores",
+    ),
     "sources.source": ("Source",),
     "questions.step_query": ("StepRange", "Total"),
     "questions.unit": ("PrivacyUnit",),

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from sordino.estimators.columns.bucket_counts import BucketCounts as BucketCounts
     from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
     from sordino.estimators.gaps import Estimates as Estimates, combine_gaps as combine_gaps
-    from sordino.estimators.intervals import interval as interval
-    from sordino.estimators.lower_bounds import lower_bound as lower_bound
-    from sordino.estimators.p_values import p_value as p_value
+    from sordino.estimators.intervals import (
+        interval as interval,
+        lower_bound as lower_bound,
+        p_value as p_value,
+    )
     from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
     from sordino.estimators.quantiles.quantiles import (
         Quantiles as Quantiles,
@@ -36,10 +38,8 @@ _HOMES = {
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
     "gaps": ("Estimates", "combine_gaps"),
-    "intervals": ("interval",),
-    "lower_bounds": ("lower_bound",),
+    "intervals": ("interval", "p_value", "lower_bound"),
     "reports": ("ReportsMean", "mean_of_reports"),
-    "p_values": ("p_value",),
     "quantiles.quantile": ("Quantile", "QuantileValue"),
     "quantiles.quantiles": ("Quantiles", "QuantileValues"),
 }

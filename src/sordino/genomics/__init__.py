@@ -7,8 +7,7 @@ markers and families there are is public.
 from __future__ import annotations
 
 from sordino.genomics.choose import choose_method
-from sordino.genomics.damped import damped_tdt
-from sordino.genomics.method import Method
+from sordino.genomics.method import Method, damped_tdt
 from sordino.genomics.significance import most_significant
 
 __all__ = ["Method", "choose_method", "damped_tdt", "most_significant"]

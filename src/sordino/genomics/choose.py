@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
-from sordino.genomics.damped import BOUND, FAMILIES, ROUNDING
-from sordino.genomics.method import SMOOTH, Method, Scale, build_mechanism
+from sordino.genomics.method import BOUND, FAMILIES, ROUNDING, SMOOTH, Method, Scale, build_mechanism
 from sordino.mechanisms import RandomizedResponse, StepSelection
 from sordino.plan.selector import Alternative, likeliest, reason
 from sordino.plan.winning import Design, normal, rows_for, winning

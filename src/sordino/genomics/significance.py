@@ -18,8 +18,7 @@ from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.genomics.choose import Name, choose_method
-from sordino.genomics.damped import FAMILIES
-from sordino.genomics.method import Method, Scale
+from sordino.genomics.method import FAMILIES, Method, Scale
 from sordino.releases import Choice, TopK
 from sordino.remnants import no_remnants
 from sordino.smooth.counts import tables

@@ -51,8 +51,7 @@ from sordino.mechanisms.crossings.branches import (
     family_of,
     far,
 )
-from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import SplitPlan, Task
+from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives

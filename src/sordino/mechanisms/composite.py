@@ -32,8 +32,7 @@ from sordino.grid import KEPT
 from sordino.mechanisms.base import ANY_STATEMENT
 from sordino.mechanisms.bounded.perturbation import Activation, Cells, Perturbation, TwoPoints
 from sordino.mechanisms.bounded.random_rounding import largest_between
-from sordino.mechanisms.bounded.range_grid import check_range
-from sordino.mechanisms.bounded.range_mechanism import RangeMechanism
+from sordino.mechanisms.bounded.range_mechanism import RangeMechanism, check_range
 from sordino.noise.probability import contexts, exp_bounds
 from sordino.sensitivity import Sensitivity
 

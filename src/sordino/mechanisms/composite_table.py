@@ -34,8 +34,7 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.mechanisms.bounded.perturbation import Cells, read_only
 from sordino.mechanisms.bounded.random_rounding import between, largest_between
-from sordino.mechanisms.bounded.range_grid import check_range
-from sordino.mechanisms.bounded.range_mechanism import RangeMechanism
+from sordino.mechanisms.bounded.range_mechanism import RangeMechanism, check_range
 from sordino.noise import uniform_below
 from sordino.noise.probability import contexts, exp_bounds
 

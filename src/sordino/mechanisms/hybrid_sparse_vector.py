@@ -48,9 +48,8 @@ from sordino.mechanisms.base import (
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import LAWS, Noise, divide_budget, family_of
-from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.split import SplitPlan, Task
+from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.remnants import no_remnants

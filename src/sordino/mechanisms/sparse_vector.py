@@ -42,8 +42,7 @@ from sordino.mechanisms.base import (
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divide_budget, family_of
-from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import SplitPlan, Task
+from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released

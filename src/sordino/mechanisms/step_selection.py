@@ -26,7 +26,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
-from sordino.mechanisms.smooth.step_success import win_probability
+from sordino.mechanisms.smooth.step_atoms import win_probability
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

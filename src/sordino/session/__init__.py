@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.session.batch import Pending as Pending
     from sordino.session.bounded_total import BoundedValue as BoundedValue
+    from sordino.session.desk import Pending as Pending
     from sordino.session.local import LocalReports as LocalReports, Reported as Reported
     from sordino.session.request import Payer as Payer, Progress as Progress, Uncharged as Uncharged
     from sordino.session.results import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Which module of the package holds each public name; type checkers read the imports above.
 _HOMES = {
-    "batch": ("Pending",),
+    "desk": ("Pending",),
     "bounded_total": ("BoundedValue",),
     "request": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),

@@ -19,9 +19,8 @@ from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 from sordino.session.above import AboveRequest, build_finder
-from sordino.session.batch import Batch
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
-from sordino.session.desk import Desk
+from sordino.session.desk import Batch, Desk
 from sordino.session.request import Progress, R, Request
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
 from sordino.session.top_k import TopKRequest

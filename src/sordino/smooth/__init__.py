@@ -14,8 +14,8 @@ from sordino.smooth._quantile import quantile, quantile_statistic
 from sordino.smooth._table import Table, chi_square, table
 from sordino.smooth._tdt import tdt, tdt_ceiling, tdt_statistic
 from sordino.smooth._variance import variance, variance_ceiling, variance_statistic
-from sordino.smooth.distance import from_distance, largest_beta
 from sordino.smooth.no_gain import count, mean, sum  # noqa: A004  (called as smooth.sum)
+from sordino.smooth.values import from_distance, largest_beta
 
 __all__ = [
     "Table",

@@ -15,8 +15,7 @@ from typing import Any
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
-from sordino.smooth.floats import checked_beta, checked_ceiling, inner, outward
-from sordino.smooth.values import float_of
+from sordino.smooth.values import checked_beta, checked_ceiling, float_of, inner, outward
 
 
 @no_remnants

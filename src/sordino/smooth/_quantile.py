@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sordino.constraints import COUNT, PROPORTION, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
-from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth.values import clip_values, limits
+from sordino.smooth.values import Floats, checked_beta, clip_values, inner, limits, outward, rounded_up
 
 
 @no_remnants

@@ -22,8 +22,7 @@ from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 from sordino.remnants import no_remnants
-from sordino.smooth.floats import Floats, checked_beta, inner, outward
-from sordino.smooth.values import as_floats
+from sordino.smooth.values import Floats, as_floats, checked_beta, inner, outward
 
 LARGEST = 1 << 19
 """More tables than this are not listed."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from sordino.constraints import COUNT, FINITE, Number
 from sordino.remnants import no_remnants
-from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth.values import clip_values, limits
+from sordino.smooth.values import Floats, checked_beta, clip_values, inner, limits, outward, rounded_up
 
 _WIDEST_RANGE = 2.0**500  # squares are floats
 _VARIANCE_STATISTIC_ERROR = 2.0**-48

@@ -15,11 +15,19 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.black_boxes.binomial_bounds import RUNS, bound_from_above, bound_from_below
 from sordino.audit.black_boxes.columns import Columns, columns
 from sordino.audit.black_boxes.events import Chooser, Chosen, EventQuestion
 from sordino.audit.black_boxes.features import Codes, learned
-from sordino.audit.black_boxes.outcome_costs import Beyond, Sides, beyond_pure, beyond_zcdp, charged
+from sordino.audit.black_boxes.outcome_costs import (
+    RUNS,
+    Beyond,
+    Sides,
+    beyond_pure,
+    beyond_zcdp,
+    bound_from_above,
+    bound_from_below,
+    charged,
+)
 from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
 from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Progress, Runner, RunPart
 from sordino.audit.report import Delta

@@ -18,9 +18,8 @@ from sordino.audit.continuous.continuous import Asked, Compared, Continuous
 from sordino.audit.continuous.enclosures import bound_total
 from sordino.audit.continuous.ordered import Ordered
 from sordino.audit.continuous.ratios import TINY, joined
-from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport
-from sordino.audit.views import Claimed, Views, interval_beyond
+from sordino.audit.views import Claimed, Findings, Views, interval_beyond
 from sordino.cost.conversion import round_up
 
 _NARROWEST_CELL = 4 * TINY

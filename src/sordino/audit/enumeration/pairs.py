@@ -20,10 +20,8 @@ from sordino.audit.enumeration.laws import Noise, gaussian_mass
 from sordino.audit.enumeration.outcomes import Book, Outcomes
 from sordino.audit.enumeration.region import DIGITS, Region
 from sordino.audit.enumeration.subject import Subject
-from sordino.audit.findings import Findings
-from sordino.audit.report import ExactReport, Witness
-from sordino.audit.views import Claimed, Views, interval_beyond
-from sordino.audit.written import at_least
+from sordino.audit.report import ExactReport, Witness, at_least
+from sordino.audit.views import Claimed, Findings, Views, interval_beyond
 from sordino.cost.conversion import round_up
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric

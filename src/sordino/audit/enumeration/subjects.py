@@ -10,16 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from sordino.audit.continuous.continuous import Continuous
-from sordino.audit.continuous.scaled import smooth_mechanism
-from sordino.audit.continuous.smooth_race import smooth_selection
+from sordino.audit.continuous.scaled import smooth_mechanism, smooth_selection
 from sordino.audit.enumeration.bounded import composite, folded
-from sordino.audit.enumeration.clipped import clipped
-from sordino.audit.enumeration.gumbel_sparse_vector import gumbel_sparse_vector
 from sordino.audit.enumeration.played import subject_by_rules
-from sordino.audit.enumeration.quantiles import quantile, quantiles
+from sordino.audit.enumeration.quantiles import clipped, quantile, quantiles
 from sordino.audit.enumeration.scans import above_threshold
 from sordino.audit.enumeration.selection import (
     exponential_mechanism,
+    gumbel_sparse_vector,
     noisy_top_k,
     permute_and_flip,
     randomized_response,

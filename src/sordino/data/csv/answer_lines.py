@@ -30,8 +30,7 @@ from typing import NamedTuple
 
 from sordino.constraints import shown
 from sordino.data.csv.csv_format import Encoding
-from sordino.data.csv.lines import LONGEST, MARK
-from sordino.data.csv.quoted import public_text
+from sordino.data.csv.lines import LONGEST, MARK, public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16

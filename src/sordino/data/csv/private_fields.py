@@ -19,8 +19,7 @@ from typing import final
 from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import check_delimiter
 from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import BLOCK, LONGEST, first_line, shortened_lines
-from sordino.data.csv.quoted import public_text, quoted_fields
+from sordino.data.csv.lines import BLOCK, LONGEST, first_line, public_text, quoted_fields, shortened_lines
 from sordino.data.csv.reader import open_csv
 from sordino.errors import DataSourceError, InvalidParameter
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import one_of, shown
 from sordino.data.questions.domain import Domain
-from sordino.data.questions.sensitivity import Kind, all_answers, each_answer
-from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.questions.unit import Kind, PrivacyUnit, all_answers, each_answer
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words

@@ -3,21 +3,204 @@
 Claim: what is released has the law of the noise for the input that a value was rounded to.
 Proof: docs/proofs/composite.md; docs/proofs/composite-table.md.
 Floats: none before the release, which is one of a public list of floats.
+
+A declared range as cells of a grid: turns values into inputs of the noise, and its outputs into numbers.
+
+Values are rounded to inputs at random and without bias. Variances are given in the unit of the values.
+
+Claim: what is released has the law of the noise for the input that a value was rounded to.
+Proof: docs/proofs/composite.md, "Real values".
+Floats: the outputs are the floats nearest to public fractions.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, final
 
-from sordino.constraints import FINITE, Number, to_fraction
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import FINITE, Number, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import _to_answer_array as as_array
 from sordino.mechanisms.base import Mechanism
-from sordino.mechanisms.bounded.range_grid import CellNoise, RangeGrid
+from sordino.mechanisms.bounded.perturbation import Cells
+from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
+from sordino.sensitivity import Sensitivity
+
+# ---- range grid --------------------------------------------------------------------------------------------
+
+
+# Ends beyond this, or a range below its inverse, might leave the floats.
+_RANGE_LIMIT = 1 << 900
+
+
+class CellNoise(Protocol):
+    """Noise on inputs -inputs..inputs whose outputs have the input as their mean; all in cells."""
+
+    @property
+    def inputs(self) -> int:
+        """The largest input."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[Fraction, ...]:
+        """What each output stands for."""
+        ...
+
+    @property
+    def farthest(self) -> Fraction:
+        """The largest output that has a probability above 0."""
+        ...
+
+    @property
+    def largest_variance(self) -> Fraction:
+        """The largest variance over all places."""
+        ...
+
+    def law(self, c: int) -> list[Fraction]:
+        """Return the probability of each output for input `c`."""
+        ...
+
+    def variance_at(self, place: Fraction) -> Fraction:
+        """Return the variance for a place between two inputs, that of rounding to them at random included."""
+        ...
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return the number of one output for each input."""
+        ...
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RangeGrid:
+    """The range from `low` to `high`, in 2 `noise.inputs` cells.
+
+    Attributes
+    ----------
+    noise : CellNoise
+        What happens to an input.
+    low, high : Fraction
+        The ends, in the unit of the values.
+    """
+
+    noise: CellNoise
+    low: Fraction
+    high: Fraction
+
+    @property
+    def step(self) -> Fraction:
+        """The width of a cell, in the unit of the values."""
+        return (self.high - self.low) / (2 * self.noise.inputs)
+
+    @property
+    def middle(self) -> Fraction:
+        """The middle of the range, where input 0 is."""
+        return (self.low + self.high) / 2
+
+    @cached_property
+    def outputs(self) -> NDArray[np.float64]:
+        """All numbers that can be released, as floats."""
+        (a, b), (c, d) = self.middle.as_integer_ratio(), self.step.as_integer_ratio()
+        ratios = (output.as_integer_ratio() for output in self.noise.outputs)
+        # A quotient of whole numbers is rounded once.
+        outputs = np.array([(a * d * q + c * b * p) / (b * d * q) for p, q in ratios])
+        # Releases are read from this list: nobody may change it.
+        outputs.flags.writeable = False
+        return outputs
+
+    @property
+    def output_range(self) -> tuple[float, float]:
+        """The smallest and the largest release, in the unit of the values."""
+        reach = self.noise.farthest * self.step
+        return float(self.middle - reach), float(self.middle + reach)
+
+    @cached_property
+    def standard_error(self) -> float:
+        """The largest standard deviation of a release, in the unit of the values."""
+        # The largest over the range: the one at the value would tell where the value lies.
+        return math.sqrt(self.noise.largest_variance) * float(self.step)
+
+    def variance(self, at: Any, owner: str) -> float:
+        """Return the variance of a release whose value is `at`; refuse what is not between the ends."""
+        value = FINITE(f"{owner}.variance.at", at)
+        if not self.low <= value <= self.high:
+            raise InvalidParameter(
+                f"{owner}.variance.at must lie between lower and upper; got {shown(value)}."
+            )
+        return float(self.noise.variance_at((value - self.middle) / self.step) * self.step**2)
+
+    def law(self, place: Fraction) -> list[Fraction]:
+        """Return the probability of each output for a place, rounding to inputs included.
+
+        The place is counted in cells from the lower end, from 0 to twice `inputs`.
+        """
+        # The upper end has no next input: it counts as the end of the cell before it.
+        whole = min(math.floor(place), 2 * self.noise.inputs - 1)
+        part, here = place - whole, self.noise.law(whole - self.noise.inputs)
+        if not part:
+            return here
+        # Rounding at random mixes the laws of the two next inputs.
+        return [
+            (1 - part) * p + part * q
+            for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)
+        ]
+
+    def one(self, value: Any, entropy: Entropy, owner: str) -> tuple[float, float]:
+        """Return one release with the standard error that it carries; refuse lists."""
+        array = as_array(value, owner)
+        if array.ndim:
+            raise InvalidParameter(
+                f"{owner}.release needs one number; got a list. Use reports where each number is the only "
+                "one of its person."
+            )
+        return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
+
+    def many(self, values: Any, entropy: Entropy, owner: str) -> tuple[NDArray[np.float64], float]:
+        """Return one release for each value, shape (n,), with the standard error that each carries."""
+        return self._drawn(np.atleast_1d(as_array(values, owner)), entropy), self.standard_error
+
+    def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
+        """Return one release for each value of an array, shape (n,)."""
+        inputs = self.noise.inputs
+        # Cells are counted from the lower end, inputs from the middle.
+        cells = round_at_random(array, self.low, self.step, 2 * inputs, entropy) - inputs
+        # Looked up in the public list, so that nothing else can come out.
+        released: NDArray[np.float64] = self.outputs[self.noise.sample(cells, entropy)]
+        return released
+
+
+def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, owner: str) -> None:
+    """Raise `InvalidParameter` unless the ends are a range.
+
+    A statement, if there is one, must be about a move across all of it.
+    """
+    low, high = to_fraction(lower), to_fraction(upper)
+    if high <= low:
+        raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
+    if max(abs(low), abs(high)) > _RANGE_LIMIT or (high - low) * _RANGE_LIMIT < 1:
+        raise InvalidParameter(
+            f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values."
+        )
+    if sensitivity is None:
+        return
+    bound = to_fraction(sensitivity.bound)
+    if bound < high - low:
+        raise InvalidParameter(
+            f"{owner} is private where the query takes values in a range no wider than the bound, as where "
+            f"each person reports one value; got a range of {shown(high - low)} and a bound of "
+            f"{shown(bound)}. FoldedMechanism has no such condition; or leave the statement out: the noise "
+            "is that of the range."
+        )
 
 
 class RangeMechanism(Mechanism):

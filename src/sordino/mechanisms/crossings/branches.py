@@ -16,7 +16,7 @@ from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for
-from sordino.mechanisms.crossings.correction import Family
+from sordino.mechanisms.crossings.split import Family
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.sensitivity import Sensitivity

@@ -20,9 +20,9 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
 from sordino.mechanisms.base import Draws, Mechanism, Rules
-from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
 from sordino.mechanisms.crossings.crossings import (
+    Ahead,
     Part,
     Transcript,
     affordable,

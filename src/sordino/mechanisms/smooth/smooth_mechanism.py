@@ -25,8 +25,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
 from sordino.grid import CLAMP, _choose_step as chosen_step, _to_answer_array as as_array
 from sordino.mechanisms.base import Mechanism
-from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, clamped_bound
-from sordino.mechanisms.smooth.private_floats import floats_of
+from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, clamped_bound, floats_of
 from sordino.mechanisms.smooth.scaled_noise import largest_alpha, power_loss
 from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue

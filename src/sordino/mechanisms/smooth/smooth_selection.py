@@ -26,8 +26,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms.base import Mechanism
-from sordino.mechanisms.smooth.clamped_bound import checked_limits, clamped_bound
-from sordino.mechanisms.smooth.private_floats import floats_of
+from sordino.mechanisms.smooth.clamped_bound import checked_limits, clamped_bound, floats_of
 from sordino.noise.generalized_cauchy import GAMMA, GeneralizedCauchy
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

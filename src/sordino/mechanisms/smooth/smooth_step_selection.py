@@ -28,8 +28,14 @@ from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, Steps, fit_rate, step_for, to_steps
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
-from sordino.mechanisms.smooth.step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
-from sordino.mechanisms.smooth.step_success import win_probability
+from sordino.mechanisms.smooth.step_atoms import (
+    DIGITS,
+    Heights,
+    heights,
+    levels_needed,
+    ratio_for,
+    win_probability,
+)
 from sordino.noise import Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino.releases import Choice

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.noise.probability import Bounds, contexts, exp_bounds
-from sordino.noise.samplers.lazy_uniform import LazyUniform
 from sordino.noise.samplers.powers import UNIT, chances, exponentials, exponents
-from sordino.noise.samplers.uniform import uniform_below
+from sordino.noise.samplers.uniform import LazyUniform, uniform_below
 
 
 def first_head(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.noise.probability import Bounds, contexts, exp_bounds
-from sordino.noise.samplers.lazy_uniform import LazyUniform
 from sordino.noise.samplers.powers import UNIT, chances, exponents, logarithms, uniforms, widened
+from sordino.noise.samplers.uniform import LazyUniform
 
 
 def first_success(
