@@ -104,9 +104,9 @@ def test_every_thread_reserves_then_reads_then_releases():
     found = threads()
     assert {name for name, _ in found} == {
         "above.steps",
-        "bounded.bounded_steps",
         "counts.steps",
         "local.steps",
+        "numbers.bounded_steps",
         "numbers.steps",
         "top_k.steps",
     }

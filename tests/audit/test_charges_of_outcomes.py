@@ -8,7 +8,7 @@ from dataclasses import dataclass, make_dataclass
 import pytest
 
 from sordino import Seeded, audit
-from sordino.audit.black_boxes.columns import columns
+from sordino.audit.black_boxes.features import columns
 from sordino.audit.black_boxes.runs import CHARGED, RunPart
 from sordino.audit.black_boxes.shape import read_outcome
 from sordino.cost import Pure

@@ -19,7 +19,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.enumeration.softmax import leads
+from sordino.audit.enumeration.selection import leads
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteLaplace, Geometric
 

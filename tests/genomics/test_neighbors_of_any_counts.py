@@ -14,7 +14,7 @@ import pytest
 
 import sordino as sd
 from sordino.data import CsvFormat, open_markers
-from sordino.smooth.counts import tables
+from sordino.smooth.values import tables
 
 FAMILIES = [(i, j) for i in range(3) for j in range(3) if i + j <= 2]
 MOVES = {(a - c, b - d) for (a, b), (c, d) in itertools.product(FAMILIES, FAMILIES)}

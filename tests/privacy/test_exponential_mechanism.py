@@ -22,7 +22,7 @@ from sordino import (
     audit,
     p_value,
 )
-from sordino.audit.enumeration.softmax import leads, peeled
+from sordino.audit.enumeration.selection import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import exponential_mechanism
 from sordino.mechanisms.exponential_mechanism import _handicap, decide, with_lead

@@ -16,7 +16,7 @@ from sordino._lazy import lazy
 
 if TYPE_CHECKING:
     from sordino.data.csv.answer_lines import Answer as Answer, answer_lines as answer_lines
-    from sordino.data.csv.csv_format import CsvFormat as CsvFormat
+    from sordino.data.csv.lines import CsvFormat as CsvFormat
     from sordino.data.questions.counts import (
         CountQuestion as CountQuestion,
         Counts as Counts,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 # Where each public name is defined. A module is loaded when one of its names is first used
 # (docs/decisions/0007), so that importing the package loads no engine.
 _HOMES = {
+    "csv.lines": ("CsvFormat",),
     "csv.answer_lines": ("Answer", "answer_lines"),
-    "csv.csv_format": ("CsvFormat",),
     "questions.domain": ("Domain",),
     "questions.totals": ("NumberQuestion", "prepare_numbers"),
     "sources.open": ("open_source",),

@@ -25,7 +25,7 @@ from sordino.constraints import COUNT, POSITIVE, Constraint, Number
 from sordino.mechanisms import SmoothSelection, SmoothStepSelection
 from sordino.remnants import no_remnants
 from sordino.smooth import tdt, tdt_ceiling, tdt_statistic
-from sordino.smooth.counts import tables
+from sordino.smooth.values import tables
 
 # ---- damped ------------------------------------------------------------------------------------------------
 

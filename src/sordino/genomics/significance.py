@@ -21,7 +21,7 @@ from sordino.genomics.choose import Name, choose_method
 from sordino.genomics.method import FAMILIES, Method, Scale
 from sordino.releases import Choice, TopK
 from sordino.remnants import no_remnants
-from sordino.smooth.counts import tables
+from sordino.smooth.values import tables
 
 
 @no_remnants

@@ -18,8 +18,7 @@ import numpy as np
 from sordino.constraints import COUNT, DOMAIN_SIZE, Number, one_of, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
-from sordino.smooth.counts import Counts, tables
-from sordino.smooth.values import OUTWARD, Floats, checked_beta, inner, rounded_up
+from sordino.smooth.values import OUTWARD, Counts, Floats, checked_beta, inner, rounded_up, tables
 
 LARGEST = 2000
 """More families than this are not enumerated."""

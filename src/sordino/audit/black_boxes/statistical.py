@@ -15,9 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.black_boxes.columns import Columns, columns
 from sordino.audit.black_boxes.events import Chooser, Chosen, EventQuestion
-from sordino.audit.black_boxes.features import Codes, learned
+from sordino.audit.black_boxes.features import Codes, Columns, columns, learned
 from sordino.audit.black_boxes.outcome_costs import (
     RUNS,
     Beyond,

@@ -16,8 +16,7 @@ import numpy as np
 from sordino.audit.continuous import enclosures as floats
 from sordino.audit.continuous.enclosures import Bounds, Floats, enclose
 from sordino.audit.continuous.integrals import enclosed
-from sordino.audit.continuous.laws import Law
-from sordino.audit.continuous.measures import PLACE, SPAN
+from sordino.audit.continuous.laws import PLACE, SPAN, Law
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 

@@ -15,8 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from sordino.audit.continuous.integrals import Factor
-from sordino.audit.continuous.laws import Law
-from sordino.audit.continuous.measures import PLACE
+from sordino.audit.continuous.laws import PLACE, Law
 from sordino.audit.continuous.shared_shift import Outcome, Products, SharedShift, laws_of
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter

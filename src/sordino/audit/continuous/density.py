@@ -19,8 +19,7 @@ from sordino.audit.continuous.added import added
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino.audit.continuous.enclosures import Bounds, Floats, bound_total, enclose
 from sordino.audit.continuous.envelopes import SHAPES, Piece, Shape, check_shape
-from sordino.audit.continuous.laws import Law
-from sordino.audit.continuous.measures import PLACE
+from sordino.audit.continuous.laws import PLACE, Law
 from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, either, weighed, within
 from sordino.constraints import FINITE, NOT_NEGATIVE, Number, exact, shown
 from sordino.errors import InvalidParameter

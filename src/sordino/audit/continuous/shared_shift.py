@@ -25,8 +25,7 @@ from sordino.audit.continuous.continuous import Asked, Compared, Continuous, cla
 from sordino.audit.continuous.enclosures import Bounds, Floats
 from sordino.audit.continuous.envelopes import Piece, check_shape
 from sordino.audit.continuous.integrals import CellBudget, Factor, Integrals, Shifts
-from sordino.audit.continuous.laws import Law
-from sordino.audit.continuous.measures import PLACE
+from sordino.audit.continuous.laws import PLACE, Law
 from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, within
 from sordino.constraints import TRUTH, shown
 from sordino.errors import InvalidParameter

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sordino.audit.enumeration.output_keys import Partition, Seen, key, seen
 from sordino.audit.enumeration.region import DIGITS, TOO_MANY, Region
-from sordino.audit.enumeration.softmax import Counted
+from sordino.audit.enumeration.selection import Counted
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.noise.probability import Bounds, contexts

@@ -29,8 +29,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sordino.constraints import shown
-from sordino.data.csv.csv_format import Encoding
-from sordino.data.csv.lines import LONGEST, MARK, public_text
+from sordino.data.csv.lines import LONGEST, MARK, Encoding, public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16

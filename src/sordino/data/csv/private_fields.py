@@ -18,8 +18,15 @@ from typing import final
 
 from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import check_delimiter
-from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import BLOCK, LONGEST, first_line, public_text, quoted_fields, shortened_lines
+from sordino.data.csv.lines import (
+    BLOCK,
+    LONGEST,
+    CsvFormat,
+    first_line,
+    public_text,
+    quoted_fields,
+    shortened_lines,
+)
 from sordino.data.csv.reader import open_csv
 from sordino.errors import DataSourceError, InvalidParameter
 

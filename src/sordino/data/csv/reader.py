@@ -15,8 +15,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import LONGEST, TextBatch, first_line, kept, kept_blocks
+from sordino.data.csv.lines import LONGEST, CsvFormat, TextBatch, first_line, kept, kept_blocks
 from sordino.data.sources.arrow_stream import TextStream
 from sordino.data.sources.engine import Engine, literal
 from sordino.errors import DataSourceError

@@ -33,8 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.csv.answer_lines import NUMBER
-from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import LONGEST, public_text, quoted_fields, shortened_blocks, without_marks
+from sordino.data.csv.lines import (
+    LONGEST,
+    CsvFormat,
+    public_text,
+    quoted_fields,
+    shortened_blocks,
+    without_marks,
+)
 from sordino.errors import InvalidParameter
 
 BLOCK = 1 << 18

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import shown
 from sordino.data.csv.answer_lines import read_number
-from sordino.data.csv.csv_format import CsvFormat
-from sordino.data.csv.lines import first_line
+from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
 from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks

@@ -12,7 +12,7 @@ import duckdb
 
 from sordino.address import duckdb_table
 from sordino.constraints import shown, text
-from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.lines import CsvFormat
 from sordino.data.csv.reader import open_csv
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from sordino.address import ServerTable
+from sordino.address import ServerTable, connected, identify, parts, reaching
 from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up
@@ -27,10 +27,9 @@ from sordino.data.sources.source import UNUSABLE, Asked
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
-from sordino.server_tables import connected, identify, parts, reaching
 
 if TYPE_CHECKING:
-    from sordino.server_tables import Connection
+    from sordino.address import Connection
 
 _ENGINE_TYPES = {
     "smallint": "SMALLINT",

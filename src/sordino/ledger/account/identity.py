@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sordino.address import ServerTable, duckdb_table, is_server_table, without_password
+from sordino.address import ServerTable, duckdb_table, is_server_table, named_by_its_server, without_password
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
-from sordino.server_tables import named_by_its_server
 
 # How a source begins: an address, a table as its server names it, a table in a DuckDB file.
 _ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
