@@ -95,7 +95,7 @@ def test_a_release_shows_what_left_the_building():
 
 
 def test_named_tuples_are_seen_by_their_names():
-    said = audit.black_boxes.command.Said(exit_code=0, stdout="a 3", stderr="", length=3)
+    said = audit.black_boxes.runs.Said(exit_code=0, stdout="a 3", stderr="", length=3)
     assert {mark.path for mark in read_outcome(said).shape} == {
         "exit_code",
         "stdout#1",
