@@ -166,7 +166,7 @@ def test_memory_and_no_cliff_at_small_rates():
     assert peak < 64 * 1_000_000
 
 
-@given(st.integers(0, 3000), st.sampled_from(LAWS[:6]))
+@given(st.integers(0, 3000), st.sampled_from(LAWS))
 def test_any_number_of_draws(n, law):
     assert law.sample(n, Seeded(n)).shape == (n,)
 
