@@ -2,12 +2,14 @@
 
 This needs a few structs and function pointers of `ctypes`, and no Arrow library. A stream lends the engine
 the memory of bytes and arrays that Python made. They stay in `_LENT_OBJECTS` until the engine calls
-`release`.
+`release`, or until nobody has the table of the stream any more: the engine asks for streams that it never
+reads.
 """
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -79,6 +81,11 @@ def _lend(*things: Any) -> int:
     key = next(_LOAN_KEYS)
     _LENT_OBJECTS[key] = things
     return key
+
+
+def _let_go(keys: list[int]) -> None:
+    for key in keys:
+        _LENT_OBJECTS.pop(key, None)
 
 
 # By the rules of the interface, a structure whose `release` is a null pointer counts as released. Structures
@@ -189,11 +196,15 @@ class TextStream:
         self._start = start
         # A capsule points into these structs, so they have to live as long as this object.
         self._streams: list[_ArrowStream] = []
+        self._keys: list[int] = []
+        # A stream that the engine did not release has a reader of rows, which must not outlive the table.
+        weakref.finalize(self, _let_go, self._keys)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
         del requested_schema
         key = _lend(self._name, self._width, self._start())
+        self._keys.append(key)
         stream = _ArrowStream(
             get_schema=_get_schema,
             get_next=_get_next,
