@@ -1,16 +1,11 @@
 """The base of mechanisms that release numbers of a public range: the range, its grid, and how one releases.
 
-Claim: what is released has the law of the noise for the input that a value was rounded to.
-Proof: docs/proofs/composite.md; docs/proofs/composite-table.md.
-Floats: none before the release, which is one of a public list of floats.
-
-A declared range as cells of a grid: turns values into inputs of the noise, and its outputs into numbers.
-
-Values are rounded to inputs at random and without bias. Variances are given in the unit of the values.
+A range is cells of a grid. Values are rounded to inputs of the noise, at random and without bias, and its
+outputs stand for numbers. Variances are given in the unit of the values.
 
 Claim: what is released has the law of the noise for the input that a value was rounded to.
-Proof: docs/proofs/composite.md, "Real values".
-Floats: the outputs are the floats nearest to public fractions.
+Proof: docs/proofs/composite.md, "Real values"; docs/proofs/composite-table.md.
+Floats: none before the release, which is one of a public list of floats, nearest to public fractions.
 """
 
 from __future__ import annotations
