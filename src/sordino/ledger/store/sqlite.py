@@ -180,9 +180,6 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
                     _check_counted(lent, path, writes)
             except BaseException:
                 _drop_connection(path, lent)
-                # SQLite made an error of its own of what interrupted a function that it called.
-                if _interrupts:
-                    raise _interrupts.pop() from None
                 raise
             # In WAL mode a connection that stays open would keep others from leaving that mode.
             if beside.in_log:
@@ -191,6 +188,9 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
                 # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
+        # It may be what SQLite made of an interrupt in a function that it called.
+        if _interrupts:
+            raise _interrupts.pop() from None
         raise _explain_sqlite_error(error, path) from None
     # SQLite says what it found in a damaged schema, and Python cannot read that.
     except UnicodeDecodeError:
@@ -209,6 +209,7 @@ def _take_turn(path: str) -> Iterator[None]:
         if not inside:
             # No transaction is running: what is left here was left by an interrupt.
             _busy_paths.clear()
+            _interrupts.clear()
         if path in _busy_paths:
             raise LedgerConflict(_REENTERED_MESSAGE.format(path))
         _busy_paths.add(path)
