@@ -1,6 +1,6 @@
 """Quantiles, sums, means and variances of a column: of all rows, or of each group.
 
-The steps of sums and means within a declared range; refuses what could not be unbiased.
+Sums and means within a declared range have steps of their own, which refuse what could not be unbiased.
 """
 
 from __future__ import annotations
@@ -209,7 +209,6 @@ class BoundedFigureRequest(ColumnRequest[R]):
         """Release within the declared range, if there is one, else from a clip that is found."""
         if self.bounds is None:
             return (yield from super().steps(table))
-
         return (yield from bounded_steps(self, table))
 
 
