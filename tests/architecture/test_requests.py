@@ -137,3 +137,9 @@ def test_a_request_that_is_not_charged_reads_nothing(tmp_path):
         assert len(started.reservation.parts) == 2
         with pytest.raises(sd.DataSourceError):
             session._desk.run([(started, None)])
+
+
+def test_quantiles_that_can_be_read_once_are_written_down_as_asked():
+    request = QuantileRequest(column="x", q=(q for q in (0.25, 0.5)), epsilon=1, lower=0, cap=9)
+    assert request.detail()["q"] == [0.25, 0.5]
+    assert request.q == (0.25, 0.5)

@@ -162,6 +162,12 @@ class ColumnRequest(Request[R]):
         }
 
 
+def _list_several(_name: str, q: Any) -> Any:
+    """Keep several quantiles as a tuple, which can be read twice, and a single one as it is."""
+    # A text can be iterated over as well; it is refused later, as no number.
+    return tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else q
+
+
 @final
 class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     """A quantile of a column of numbers, or several, without a range to guess."""
@@ -169,7 +175,7 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     name: ClassVar[str] = "quantile"
 
     # `Quantile` checks these, as it does for everybody.
-    q: Number | Sequence[Number] = parameter(checked_later, "Which quantiles, rising, such as 0.5,0.99.")
+    q: Number | Sequence[Number] = parameter(_list_several, "Which quantiles, rising, such as 0.5,0.99.")
     lower: Number | None = parameter(checked_later, _LOWER_MEANS)
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.01)
     size_hint: int | None = parameter(
@@ -179,21 +185,14 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     def build_estimator(self, table: Table) -> Quantile | Quantiles:
         """Return the estimator of one quantile, or of several."""
         shared = {"size_hint": self.size_hint, **self.options(table)}
-        if (several := _list_several(self.q)) is not None:
-            return Quantiles(q=several, size_is_public=self.has_public_size(table), **shared)
+        if isinstance(self.q, tuple):
+            return Quantiles(q=self.q, size_is_public=self.has_public_size(table), **shared)
         return Quantile(q=cast("Number", self.q), **shared)
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
-        several = _list_several(self.q)
-        q = self.q if several is None else [float(one) for one in several]
+        q = [float(one) for one in self.q] if isinstance(self.q, tuple) else self.q
         return {"column": self.column, "q": q, **super().detail()}
-
-
-def _list_several(q: Any) -> tuple[Any, ...] | None:
-    """Return the quantiles that were asked for together, or None if it was a single one."""
-    # A text can be iterated over as well; it is refused later, as no number.
-    return tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else None
 
 
 class BoundedFigureRequest(ColumnRequest[R]):
