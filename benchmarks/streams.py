@@ -9,6 +9,7 @@ import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -23,7 +24,7 @@ GRID = BucketGrid.geometric(lower=0, cap=1e6, growth=1.01)
 COLUMNS = "i AS a, random() * 1000 AS x, 'user' || (i * 7919) % 500000 AS usr, 'item' || (i * 104729) % 1000 AS item"
 
 
-def asked(source):
+def asked(source: Any):
     """Return the questions by name, each with its query and the texts that are sent with it."""
     items = [f"item{place}" for place in range(1000)]
     top = prepare_counts(source, PrivacyUnit("usr"), kind="items", item="item", domain=items)
@@ -32,7 +33,7 @@ def asked(source):
     )
     plain = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a > 5")
     mean = prepare_numbers(source, PrivacyUnit.row(), column="x", grid=GRID)
-    quick = mean.words.buckets(mean.kind, GRID)[0]
+    quick = mean.dialect.buckets(mean.kind, GRID)[0]
     return {
         "units of each of 1,000 items": (top.indices, top.sql, items),
         "rows with a predicate of seven operators": (where.indices, where.sql, None),
@@ -58,7 +59,7 @@ def report():
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "rows.parquet"
         duckdb.sql(f"COPY (SELECT {COLUMNS} FROM range({ROWS}) t(i)) TO '{path}'")
-        source = open_source(path)
+        source: Any = open_source(path)  # a file, whose backend has a reader
         for name, (indices, sql, labels) in asked(source).items():
             stream = stack.enter_context(scanning(source.backend.reader, indices))
             itself = own(path, source, indices, stack)

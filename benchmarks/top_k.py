@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def domains():
     positions = np.arange(LISTED) * (DOMAIN // LISTED)
     order = np.random.default_rng(2).permutation(LISTED)
     known = {"k": K, "epsilon": EPSILON, "sensitivity": COUNTING}
-    pairs = [
+    pairs: list[tuple[str, Any, Any]] = [
         ("NoisyTopK", NoisyTopK(**known, domain_size=DOMAIN), NoisyTopK(**known)),
         ("HybridTopK", *(HybridTopK(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None))),
         (
