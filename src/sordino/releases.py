@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -71,6 +72,12 @@ def _picture_value(value: Any) -> str:
     )
 
 
+@cache
+def _list_fields(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a class; asked once for each class, as streams release very often."""
+    return tuple(field.name for field in fields(kind))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release:
     """What every release says of itself.
@@ -95,10 +102,10 @@ class Release:
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
         # noisy values, which nobody paid for. So a release holds arrays of its own.
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in _list_fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, value.copy())
+                object.__setattr__(self, name, value.copy())
 
     def __repr__(self) -> str:
         # What is simulated protects nobody, so that is said first.
