@@ -7,6 +7,7 @@ broken, 1 a bug, 130 interrupted.
 from __future__ import annotations
 
 import codecs
+import gc
 import io
 import os
 import signal
@@ -62,7 +63,12 @@ class _LazyGroup(click.Group):
         from importlib import import_module
 
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"sordino.cli.{module}"), name or cmd_name)
+        # What is imported stays: to look for garbage among it would only make the start longer.
+        gc.disable()
+        try:
+            command: click.Command = getattr(import_module(f"sordino.cli.{module}"), name or cmd_name)
+        finally:
+            gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

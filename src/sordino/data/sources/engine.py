@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -282,6 +281,9 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
     """
     # A table needs a column, also where the question uses none.
     listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
+    # Imported here, because nothing else needs it.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
     # In a thread of its own: signals are heard in this one. An error that a signal raises inside a callback
     # of the engine could only be ignored there.
     with engine() as opened, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
