@@ -5,8 +5,8 @@ python -m benchmarks [samplers top_k sparse_vector selection quantile buckets st
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from benchmarks.measuring import machine
@@ -31,6 +31,9 @@ JOBS = (
     "timing",
     "accounting",
 )
+_JOB = (
+    "import importlib, sys; print(*importlib.import_module(f'benchmarks.{sys.argv[1]}').report(), sep='\\n')"
+)
 RESULTS = Path(__file__).with_name("results.md")
 
 
@@ -46,7 +49,11 @@ def main() -> None:
     sections = written()
     for name in sys.argv[1:] or JOBS:
         print(f"benchmark {name} ...", file=sys.stderr, flush=True)
-        sections[name] = "\n".join(import_module(f"benchmarks.{name}").report()).strip()
+        # In a process of its own: what one job leaves in memory is no part of the next one's figures.
+        report = subprocess.run(
+            [sys.executable, "-c", _JOB, name], stdout=subprocess.PIPE, text=True, check=True
+        )
+        sections[name] = report.stdout.strip()
         print(sections[name])
         parts = ["# Benchmark results", "", *machine(), ""]
         for job in JOBS:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import process, table, verdict
+from benchmarks.measuring import compile_package, process, table, verdict
 
 ITEMS, USERS, ROWS, K = 41_270, 250_000, 5_000_000, 50
 ROUNDS = 7
@@ -37,6 +37,7 @@ def write(folder):
 
 
 def report():
+    compile_package()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, domain, truth = write(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import platform
 import statistics
@@ -10,6 +11,8 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+import sordino
 
 ROUNDS = 7
 
@@ -47,19 +50,37 @@ def medians(*jobs, rounds=ROUNDS):
     return [statistics.median(taken) for taken in seconds]
 
 
+# A process inherits the peak of the one that starts it, so a small one stands in between. It keeps the time, too.
+_STARTER = """
+import os, sys, time
+started = time.perf_counter()
+child = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(child, 0)
+os.write(int(sys.argv[1]), f"{time.perf_counter() - started} {usage.ru_maxrss}".encode())
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def process(*command):
     """Run a command to its end; returns (stdout, seconds, peak resident bytes)."""
-    started = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, err = child.stdout.read(), child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    taken = time.perf_counter() - started
-    child.stdout.close()
-    child.stderr.close()
-    if child.returncode:
-        raise RuntimeError(f"{command} ended with {child.returncode}: {err.decode(errors='replace')}")
-    return out.decode(), taken, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    told, tell = os.pipe()
+    with os.fdopen(told) as report:
+        try:
+            starter = [sys.executable, "-I", "-S", "-c", _STARTER, str(tell), *command]
+            done = subprocess.run(starter, capture_output=True, pass_fds=[tell], check=False)
+        finally:
+            os.close(tell)
+        if done.returncode:
+            raise RuntimeError(
+                f"{command} ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
+            )
+        seconds, peak = report.read().split()
+    return done.stdout.decode(), float(seconds), int(peak) * (1 if sys.platform == "darwin" else 1024)
+
+
+def compile_package():
+    """Compile the package to bytecode, as an installation does: an editable one may never have been."""
+    compileall.compile_dir(Path(sordino.__file__).parent, quiet=1)
 
 
 def verdict(reached):
@@ -74,4 +95,4 @@ def table(header, rows):
     ]
 
 
-__all__ = ["ROUNDS", "machine", "medians", "process", "table", "verdict"]
+__all__ = ["ROUNDS", "compile_package", "machine", "medians", "process", "table", "verdict"]

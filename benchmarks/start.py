@@ -6,12 +6,13 @@ import statistics
 import sys
 from pathlib import Path
 
-from benchmarks.measuring import process, table, verdict
+from benchmarks.measuring import compile_package, process, table, verdict
 
 ROUNDS = 15
 
 
 def report():
+    compile_package()
     command = str(Path(sys.executable).with_name("sordino"))
     lines = {
         "numpy": [sys.executable, "-c", "import numpy"],

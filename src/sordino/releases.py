@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ def _picture_value(value: Any) -> str:
 
 
 @cache
-def _list_fields(kind: type[Any]) -> tuple[str, ...]:
+def _list_fields(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a class; asked once for each class, as streams release very often."""
     return tuple(field.name for field in fields(kind))
 
@@ -102,7 +103,7 @@ class Release:
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
         # noisy values, which nobody paid for. So a release holds arrays of its own.
-        for name in _list_fields(type(self)):
+        for name in _list_fields(cast("Hashable", type(self))):
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, value.copy())
