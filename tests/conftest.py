@@ -20,6 +20,9 @@ settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# So does `nohup` with hang-ups, which commands are told to honor.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_exception_interact(node, call):

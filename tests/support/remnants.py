@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import sys
 import traceback
 import types
@@ -140,13 +141,16 @@ def remnants(error: BaseException, planted: int) -> Iterator[str]:
 
 
 def printed(error: BaseException) -> str:
-    """Return what reporters of local variables print about the frames of the library: each variable as its `repr`."""
+    """Return what reporters of local variables print about the frames of the library: each variable as its `repr`.
+
+    Without addresses of memory, whose digits are those of a secret now and then.
+    """
     texts = []
     for one in (error, error.__cause__, error.__context__):
         if one is not None:
             texts += [shown(value) for frame in frames_of(one) for value in frame.f_locals.values()]
             texts += traceback.format_exception_only(one)
-    return "\n".join(texts)
+    return re.sub(r"0x[0-9a-f]+", "0x...", "\n".join(texts))
 
 
 def shown(value: Any) -> str:
