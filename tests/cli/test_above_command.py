@@ -81,6 +81,7 @@ def test_above_as_csv_and_table(above):
         "low",
         "high",
         "gap",
+        "confidence",
         "adjacency",
         "unit",
         "domain",

@@ -36,7 +36,10 @@ def test_what_is_printed(sordino, tmp_path):
         in told["count"].out
     )
     head, row = told["units"].out.splitlines()
-    assert head == "count,estimate,low,high,standard_error,range_low,range_high,adjacency,unit,simulated"
+    assert (
+        head
+        == "count,estimate,low,high,standard_error,range_low,range_high,confidence,adjacency,unit,max_rows,simulated"
+    )
     assert dict(zip(head.split(","), row.split(","), strict=True))["range_low"] == "-5.58197670687"
     one = told["histogram"].json
     assert one["bounds"] == [0, 1000]

@@ -37,7 +37,9 @@ from sordino.cli.options import (
 )
 from sordino.cli.output import (
     SIMULATED,
+    describe_cap,
     describe_release,
+    describe_rows,
     escape_controls,
     format_cell,
     format_csv_line,
@@ -74,6 +76,7 @@ OF_TABLES = (
     "where",
     "null",
     "measure_share",
+    "simultaneous",
 )
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
@@ -116,6 +119,7 @@ vector_options = gather(
 @unit_options
 @vector_options
 @take(AboveRequest, "measure_share", metavar="SHARE")
+@take(AboveRequest, "simultaneous")
 @statement_options
 @WHERE
 @csv_options
@@ -130,6 +134,7 @@ def above(
     unit: UnitOptions,
     vector: VectorOptions,
     measure_share: Fraction | None,
+    simultaneous: bool,
     statement: StatementOptions,
     where: str | None,
     csv: CsvOptions,
@@ -173,6 +178,7 @@ def above(
             correction=vector.correction,
             correction_run=vector.correction_run,
             correction_margin=vector.correction_margin,
+            simultaneous=simultaneous,
         )
     facts, notes = describe_release("above", release, unit, where, item, domain)
     facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
@@ -182,9 +188,11 @@ def above(
     notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
     low = LOW if measure_share is None else MEASURED
     # Without --adaptive there is one test, and every branch is 0.
-    columns = (*COLUMNS, "branch") if vector.adaptive else COLUMNS
+    sure, told = describe_rows(release)
+    true_columns, capped = describe_cap(unit, "items")
+    columns = (*COLUMNS, *true_columns, *(["branch"] if vector.adaptive else []))
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    write_rows(run.form, columns, rows, facts, [BEFORE_SELECTION, low, *notes])
+    write_rows(run.form, columns, rows, facts | sure, [BEFORE_SELECTION, low, *told, *capped, *notes])
 
 
 # ---- streams -----------------------------------------------------------------------------------------------

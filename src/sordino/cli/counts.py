@@ -20,11 +20,21 @@ from sordino.cli.options import (
     csv_options,
     label_options,
     run_options,
+    take,
     unit_options,
 )
-from sordino.cli.output import INTERVAL, describe_range, describe_release, write_rows
+from sordino.cli.output import (
+    INTERVAL,
+    describe_cap,
+    describe_range,
+    describe_release,
+    describe_rows,
+    format_share,
+    write_rows,
+)
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
+from sordino.session.counts import HistogramRequest
 
 
 @click.command()
@@ -56,13 +66,18 @@ def count(
         release = ask(epsilon=epsilon, where=where, bounds=bounded, progress=progress)
     facts, notes = describe_release("count", release, unit, where)
     ranged, told = _describe_count_range(bounded, release)
-    row = {
-        "count": "units" if units else "rows",
-        "estimate": release.estimate,
-        "low": release.low,
-        "high": release.high,
-    }
-    write_rows(run.form, tuple(row), [row], facts | ranged, [INTERVAL, *told, *notes])
+    # A unit counts once, whatever bounds its rows.
+    true_columns, capped = ((), []) if units else describe_cap(unit, "rows")
+    columns = ("estimate", "low", "high", *true_columns)
+    row = {"count": "units" if units else "rows"} | {name: getattr(release, name) for name in columns}
+    facts |= {"confidence": release.confidence}
+    write_rows(
+        run.form,
+        tuple(row),
+        [plain(row)],
+        facts | ranged,
+        [INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
+    )
 
 
 @click.command()
@@ -72,6 +87,7 @@ def count(
 @unit_options
 @EPSILON
 @BOUNDED
+@take(HistogramRequest, "simultaneous")
 @WHERE
 @csv_options
 @run_options
@@ -82,6 +98,7 @@ def histogram(
     unit: UnitOptions,
     epsilon: Fraction,
     bounded: tuple[Fraction, Fraction] | None,
+    simultaneous: bool,
     where: str | None,
     csv: CsvOptions,
     run: RunOptions,
@@ -100,16 +117,20 @@ def histogram(
             domain=domain,
             where=where,
             bounds=bounded,
+            simultaneous=simultaneous,
             progress=progress,
         )
     facts, notes = describe_release("histogram", release, unit, where, item, domain)
     ranged, told = _describe_count_range(bounded, release)
+    sure, worth = describe_rows(release)
+    true_columns, capped = describe_cap(unit, "items")
+    columns = ("item", "estimate", "low", "high", *true_columns)
     write_rows(
         run.form,
-        ("item", "estimate", "low", "high"),
-        [plain(row) for row in release],
-        facts | ranged,
-        [INTERVAL, *told, *notes],
+        columns,
+        [{name: row[name] for name in columns} for row in map(plain, release)],
+        facts | sure | ranged,
+        [INTERVAL, *worth, *capped, *told, *notes],
     )
 
 

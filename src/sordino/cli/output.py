@@ -23,11 +23,22 @@ from sordino.errors import DataSourceError
 if TYPE_CHECKING:
     from sordino.data import Domain
 
-INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
-BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
+INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
+BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
+UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
-MARKS = ("standard_error", "range_low", "range_high", "adjacency", "unit", "domain", "simulated")
+MARKS = (
+    "standard_error",
+    "range_low",
+    "range_high",
+    "confidence",
+    "adjacency",
+    "unit",
+    "max_rows",
+    "domain",
+    "simulated",
+)
 
 
 def write_rows(
@@ -178,6 +189,45 @@ def describe_release(
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *list_warnings(release)]
+
+
+def describe_rows(release: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return what the intervals of several rows are worth, alone and together: facts and notes."""
+    facts = {"confidence": release.confidence, "confidence_together": release.together}
+    each, together = (format_share(share) for share in facts.values())
+    if len(release) < 2:
+        return facts, [f"It holds with {each}."]
+    return facts, [f"Each interval holds with {each}; all {len(release)} together with at least {together}."]
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
+
+
+def describe_cap(unit: UnitOptions, what: str) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns and notes about true counts, where a unit counts for some of its rows or items only.
+
+    There are none without such a bound: then the interval is that of the true count.
+
+    Parameters
+    ----------
+    unit : UnitOptions
+        Whom the guarantee protects.
+    what : str
+        What is bounded: "rows" or "items".
+    """
+    if unit.max_rows is None:
+        return (), []
+    bound = (
+        f"at most {unit.max_rows} {what} of each unit"
+        if unit.max_rows > 1
+        else f"one of the {what} of each unit"
+    )
+    return ("true_low", "true_high"), [
+        f"Counts {bound}; true counts may be higher. low and high are about what is counted so. true_low: "
+        "lower bound of the true count, as sure as the interval; it has no upper one."
+    ]
 
 
 def describe_range(

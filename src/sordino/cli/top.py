@@ -16,18 +16,29 @@ from sordino.cli.options import (
     LabelOptions,
     RunOptions,
     UnitOptions,
+    choose_format,
     csv_options,
     label_options,
     run_options,
     take,
     unit_options,
 )
-from sordino.cli.output import BEFORE_SELECTION, INTERVAL, describe_release, write_rows
+from sordino.cli.output import (
+    BEFORE_SELECTION,
+    INTERVAL,
+    UNCLEAR,
+    describe_cap,
+    describe_release,
+    describe_rows,
+    write_rows,
+)
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
 from sordino.session.top_k import TopKRequest
 
 COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
+# Beside these, in JSON and CSV: what the estimate was made of.
+MADE_OF = ("measured", "combined")
 
 
 @click.command()
@@ -40,6 +51,7 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 @EPSILON
 @take(TopKRequest, "selection_share")
 @take(TopKRequest, "noise")
+@take(TopKRequest, "simultaneous")
 @WHERE
 @csv_options
 @run_options
@@ -53,6 +65,7 @@ def top(
     epsilon: Fraction,
     selection_share: Fraction,
     noise: Literal["exponential", "laplace"],
+    simultaneous: bool,
     where: str | None,
     csv: CsvOptions,
     run: RunOptions,
@@ -75,6 +88,7 @@ def top(
             where=where,
             selection_share=selection_share,
             noise=noise,
+            simultaneous=simultaneous,
             progress=progress,
         )
     facts, notes = describe_release("top", release, unit, where, item, domain)
@@ -82,6 +96,14 @@ def top(
         facts |= {"threshold": float(threshold), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
         notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
+    sure, told = describe_rows(release)
+    true_columns, capped = describe_cap(unit, "items")
+    made_of = () if choose_format(run.form) == "table" else MADE_OF
+    columns = (*COLUMNS, *true_columns, "order_unclear", *made_of)
     write_rows(
-        run.form, COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes]
+        run.form,
+        columns,
+        [{name: row[name] for name in columns} for row in map(plain, release)],
+        facts | sure,
+        [BEFORE_SELECTION, INTERVAL, *told, *capped, UNCLEAR, *notes],
     )

@@ -111,6 +111,32 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
             "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a "
             "list lies."
         )
+    found, _ = _combine(known, measured, error)
+    return found
+
+
+def combine_group(
+    selection: Selection, measurements: Value | Values, rows: NDArray[np.int64]
+) -> tuple[Estimates, float]:
+    """Combine the gaps of some selected items with their measurements, as if only they had been selected.
+
+    Returns
+    -------
+    Estimates
+        Of these rows.
+    float
+        How far gaps and measurements contradict each other: a sum of squares in units of their variance. For
+        normal noise and answers that were not selected it is chi-square with one degree less than there are
+        rows.
+    """
+    known = _read_gaps(selection)
+    measured, error = _read_measurements(measurements)
+    part = _GapCenters(known.centers[rows], known.deviations[rows], known.level)
+    return _combine(part, measured[rows], error)
+
+
+def _combine(known: _GapCenters, measured: Floats, error: float) -> tuple[Estimates, float]:
+    """Return the combined estimates, and how far gaps and measurements contradict each other."""
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
     scale = (
         max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])])
@@ -119,11 +145,11 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     # What is missing has an infinite variance, and so no weight.
     u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _TINY_VARIANCE))
     v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _TINY_VARIANCE))
-    values, variances = _least_squares(
-        known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2
-    )
+    fitted = _least_squares(known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2)
     with np.errstate(over="ignore", under="ignore"):
-        return Estimates(values=values * scale, variances=variances * scale * scale)
+        return Estimates(
+            values=fitted.values * scale, variances=fitted.variances * scale * scale
+        ), fitted.misfit
 
 
 class _GapCenters(NamedTuple):
@@ -174,7 +200,15 @@ def _read_gaps(selection: Any) -> _GapCenters:
     return _GapCenters(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
 
 
-def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
+class _Fitted(NamedTuple):
+    """Estimates, their variances, and the weighted sum of squares that is left between both sources."""
+
+    values: Floats
+    variances: Floats
+    misfit: float
+
+
+def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> _Fitted:
     """Return estimates and variances, from centers `d` of variance `u` and measurements of variance `v`.
 
     A variance of inf means that there is none; `level` is the variance of the common level.
@@ -186,7 +220,9 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     # The variance of the level that is left after the measurements.
     spread = 1 / total if math.isinf(level) else level / (1 + level * total)
     # The estimate of the level, the mu with a hat in docs/proofs/combine-gaps.md, "Least squares".
-    shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
+    apart = np.where(both, measured - d, 0.0)
+    shift = spread * float((weights * apart).sum())
+    misfit = float((weights * (apart - shift) ** 2).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
     some = precision > 0
@@ -199,7 +235,8 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
         np.where(of_measurement > 0, measured, 0.0),
     )
     values = share * from_gap + of_measurement / precision * from_measurement
-    return np.where(some, values, np.nan), np.where(some, 1 / precision + share**2 * spread, np.inf)
+    variances = 1 / precision + share**2 * spread
+    return _Fitted(np.where(some, values, np.nan), np.where(some, variances, np.inf), misfit)
 
 
 def _read_measurements(measurements: Any) -> tuple[Floats, float]:

@@ -11,11 +11,13 @@ from sordino.cost import Cost, Pure, compose
 from sordino.data import Domain
 from sordino.declared import parameter
 from sordino.errors import DataSourceError
-from sordino.estimators import combine_gaps, interval, lower_bound
+from sordino.estimators import lower_bound
+from sordino.estimators.rows import estimate_rows
 from sordino.mechanisms import AdaptiveSparseVector, LaplaceMechanism, SparseVector
 from sordino.releases import Positives
 from sordino.session.request import (
     CONFIDENCE,
+    SIMULTANEOUS_MEANS,
     Request,
     Reservation,
     Steps,
@@ -70,6 +72,7 @@ class AboveRequest(Request[AboveItems]):
     measure_share: Number | None = parameter(
         OrNone(SHARE), "Share of epsilon for a fresh measurement of what was found.", default=None
     )
+    simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
     # The sparse vector checks its own parameters; those that are not given keep its defaults.
     noise: Literal["exponential", "laplace"] | None = parameter(
         checked_later, "Of the answers; exponential if nothing is said.", default=None
@@ -123,15 +126,25 @@ class AboveRequest(Request[AboveItems]):
         found = charged.release(find, counts.values, **places(counts))
         mechanisms: tuple[Any, ...] = (find,)
         spent: Cost = found.cost
-        estimates, low = found.estimates, _gap_lower_bounds(found)
+        # Without a measurement only the gap bounds a count, from below.
+        each, together = self._share_confidence()
+        low = true_low = _gap_lower_bounds(found, each)
         high: list[float | None] = [None] * found.indices.size
+        true_high, estimates = high, found.estimates
         if self.measure_share is not None and found.indices.size:
             # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
             measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))
             fresh = charged.release(measure, counts.at(found.indices))
-            # From the measurement alone, whose noise had no part in what was found.
-            low, high = (end.tolist() for end in interval(fresh, confidence=CONFIDENCE))
-            estimates = combine_gaps(found, fresh).values
+            said = estimate_rows(
+                found,
+                fresh,
+                confidence=CONFIDENCE,
+                simultaneous=self.simultaneous,
+                capped=table.unit.max_rows is not None,
+            )
+            low, high = said.low.tolist(), said.high.tolist()
+            true_low, true_high = said.true_low.tolist(), said.true_high.tolist()
+            estimates, each, together = said.estimate, said.confidence, said.together
             mechanisms, spent = (find, measure), compose(spent, fresh.cost)
         rows = tuple(
             AboveItem(
@@ -141,6 +154,8 @@ class AboveRequest(Request[AboveItems]):
                 estimate=float(estimates[i]),
                 low=low[i],
                 high=high[i],
+                true_low=true_low[i],
+                true_high=true_high[i],
             )
             for i, index in enumerate(found.indices.tolist())
         )
@@ -148,10 +163,20 @@ class AboveRequest(Request[AboveItems]):
             rows=rows,
             asked=found.asked,
             complete=found.asked == len(counts.labels),
+            confidence=each,
+            together=together,
             mechanism=mechanisms,
             cost=spent,
             simulated=found.simulated,
         )
+
+    def _share_confidence(self) -> tuple[float, float]:
+        """Return the confidence of each bound that a gap gives, and that of all together."""
+        # At most so many are found, and the chances to be wrong add up: nothing is known of how they depend.
+        wrong = 1 - CONFIDENCE
+        if self.simultaneous:
+            return 1 - wrong / self.positives, CONFIDENCE
+        return CONFIDENCE, max(0.0, 1 - wrong * self.positives)
 
     def _build_finder(
         self, domain: Domain | None, sensitivity: Any, epsilon: Fraction, threshold: Fraction
@@ -178,7 +203,7 @@ class AboveRequest(Request[AboveItems]):
         )
 
 
-def _gap_lower_bounds(found: Positives) -> list[float | None]:
+def _gap_lower_bounds(found: Positives, confidence: float) -> list[float | None]:
     """Return lower bounds that are valid after selection, from the gaps.
 
     None is proved where an item has several tests.
@@ -186,6 +211,6 @@ def _gap_lower_bounds(found: Positives) -> list[float | None]:
     if not isinstance(found.mechanism, SparseVector):
         return [None] * found.indices.size
     # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
-    bounds = lower_bound(found, confidence=CONFIDENCE, selective=True).tolist()
+    bounds = lower_bound(found, confidence=confidence, selective=True).tolist()
     # A bound of minus infinity says nothing.
     return [None if math.isinf(bound) else bound for bound in bounds]

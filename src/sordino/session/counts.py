@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
-from sordino.constraints import POSITIVE, Number, shown, to_fraction
+from sordino.constraints import POSITIVE, TRUTH, Number, shown, to_fraction
 from sordino.cost import Pure
 from sordino.data import prepare_counts
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import interval
+from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Sensitivity
 from sordino.session.request import (
     CONFIDENCE,
     LISTED,
+    SIMULTANEOUS_MEANS,
     Request,
     Reservation,
     Steps,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from sordino.mechanisms import FoldedMechanism
 
 Bounds = tuple[Fraction, Fraction]
+# What is said of each item, in the order in which it is computed.
+_COUNTED = ("estimate", "low", "high", "true_low", "true_high")
 _BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."
 
 
@@ -48,6 +52,7 @@ class HistogramRequest(Request[Histogram]):
     domain: Any = parameter(checked_later, "Which labels are counted.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
+    simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
 
     def steps(self, table: Table) -> Steps[Histogram]:
         """Measure every item of the domain."""
@@ -81,13 +86,18 @@ class HistogramRequest(Request[Histogram]):
         # budget.
         mechanism = planned or _build_count_noise(self.name, epsilon, question.joint(values.size), bounds)
         fresh = charged.release(mechanism, values)
-        low, high = interval(fresh, confidence=CONFIDENCE)
+        each, together = share_confidence(CONFIDENCE, values.size, simultaneous=self.simultaneous)
+        # Not cut at 0, as the counts are not: so they can be added up without bias.
+        ends = interval(fresh, confidence=each)
+        true_ends = true_interval(fresh, each, capped=table.unit.max_rows is not None)
         rows = tuple(
-            CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
-            for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
+            CountedItem(item=label, **dict(zip(_COUNTED, map(float, figures), strict=True)))
+            for label, *figures in zip(counts.labels, fresh.values, *ends, *true_ends, strict=True)
         )
         return Histogram(
             rows=rows,
+            confidence=each,
+            together=together,
             standard_error=fresh.standard_error,
             output_range=_output_range_of(mechanism),
             mechanism=mechanism,
@@ -119,10 +129,16 @@ class _NumberRequest(Request[Count]):
         # A question without items has a single count.
         fresh = charged.release(mechanism, int(counts.values[0]))
         low, high = interval(fresh, confidence=CONFIDENCE)
+        # A unit counts once, however many rows it has; only of its rows some may be left out.
+        capped = self.counted == "rows" and table.unit.max_rows is not None
+        true_low, true_high = true_interval(fresh, CONFIDENCE, capped=capped)
         return Count(
             estimate=fresh.value,
-            low=low,
-            high=high,
+            low=float(low),
+            high=float(high),
+            true_low=float(true_low),
+            true_high=float(true_high),
+            confidence=CONFIDENCE,
             standard_error=fresh.standard_error,
             output_range=_output_range_of(mechanism),
             mechanism=mechanism,

@@ -23,6 +23,7 @@ from sordino.mechanisms import LaplaceMechanism
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
+SIMULTANEOUS_MEANS = "Wider intervals, which hold for all rows together."
 LISTED = 1 << 20
 """A release about a range has at most this many rows."""
 Progress = Callable[[float], None]

@@ -21,10 +21,22 @@ class TopItem:
     item : str
         The label.
     estimate : float
-        Point estimate of the count from the gaps and the fresh measurement; unbiased before selection, not
-        after it.
+        One number for the count, inside the interval: from gaps and measurement where that is better, else
+        the measurement. Unbiased before selection, not after it.
     low, high : float
-        95 % interval of the count from the fresh measurement alone; valid after selection.
+        95 % interval of the count from the fresh measurement alone; valid after selection. With `max_rows` it
+        is about the count of units that count for so many items at most.
+    true_low, true_high : float
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
+        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+    measured : float
+        The fresh measurement: unbiased, also after selection.
+    combined : float or None
+        Gaps and measurement combined, before it was moved into the interval; None where gaps are not used.
+    order_unclear : bool or None
+        Whether this item may be no larger than the next one (in the last row: than the best one left out, or
+        than the threshold that ended the list). Where it is not larger, it is called clear with a probability
+        of at most 5 %. None: nothing is known.
     gap : float or None
         Lead over the next row, noise of the selection included; in the last row the margin over the best item
         left out (None if none is), or the lead over the threshold if that ended the list.
@@ -36,17 +48,38 @@ class TopItem:
     low: float
     high: float
     gap: float | None
+    true_low: float
+    true_high: float
+    measured: float
+    combined: float | None
+    order_unclear: bool | None
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class CountedItem:
-    """One row of a private histogram: a label, its unbiased noisy count and a 95 % interval."""
+    """One row of a private histogram.
+
+    Attributes
+    ----------
+    item : str
+        The label.
+    estimate : float
+        Its unbiased noisy count.
+    low, high : float
+        95 % interval of the count; with `max_rows` it is about the units that count for so many items at
+        most.
+    true_low, true_high : float
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
+        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+    """
 
     item: str
     estimate: float
     low: float
     high: float
+    true_low: float
+    true_high: float
 
 
 @final
@@ -59,10 +92,16 @@ class TopItems(Release):
     rows : tuple of TopItem, length k; at most k if a threshold was given
     crossed : bool or None
         Whether the threshold ended the list; None if there was none.
+    confidence : float
+        Of the interval of each row.
+    together : float
+        Least probability with which the intervals of all rows hold.
     """
 
     rows: tuple[TopItem, ...]
     crossed: bool | None = None
+    confidence: float
+    together: float
 
     def __iter__(self) -> Iterator[TopItem]:
         """Iterate over the rows."""
@@ -94,6 +133,9 @@ class AboveItem:
         gap if nothing was measured. None if the gap bounds nothing, as with `adaptive`.
     high : float or None
         With `low` a 95 % interval from the fresh measurement; None if nothing was measured.
+    true_low, true_high : float or None
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
+        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
     """
 
     item: str
@@ -102,6 +144,8 @@ class AboveItem:
     estimate: float
     low: float | None
     high: float | None
+    true_low: float | None
+    true_high: float | None
 
 
 @final
@@ -116,11 +160,17 @@ class AboveItems(Release):
         How many items were asked, from the start of the domain.
     complete : bool
         Whether that is all of them; if not, enough was found before.
+    confidence : float
+        Of the interval, or of the lower bound, of each row.
+    together : float
+        Least probability with which those of all rows hold.
     """
 
     rows: tuple[AboveItem, ...]
     asked: int
     complete: bool
+    confidence: float
+    together: float
 
     def __iter__(self) -> Iterator[AboveItem]:
         """Iterate over the rows."""
@@ -143,11 +193,17 @@ class Histogram(Release):
         Standard deviation of the noise of each count; within `bounds` the largest over the range.
     output_range : tuple of float, or None
         With `bounds`, the smallest and the largest count that could have been released: a little wider.
+    confidence : float
+        Of the interval of each row.
+    together : float
+        Least probability with which the intervals of all rows hold.
     """
 
     rows: tuple[CountedItem, ...]
     standard_error: float
     output_range: tuple[float, float] | None = None
+    confidence: float
+    together: float
 
     def __iter__(self) -> Iterator[CountedItem]:
         """Iterate over the rows."""
@@ -167,7 +223,11 @@ class Count(Release):
     ----------
     estimate : float
     low, high : float
-        A 95 % interval of the count; with `bounds`, of the count moved into them.
+        A 95 % interval of the count; with `bounds`, of the count moved into them; with `max_rows`, of the
+        rows that count.
+    true_low, true_high : float
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
+        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
     standard_error : float
         Standard deviation of the noise; within `bounds` the largest over the range.
     output_range : tuple of float, or None
@@ -177,5 +237,8 @@ class Count(Release):
     estimate: float
     low: float
     high: float
+    true_low: float
+    true_high: float
     standard_error: float
     output_range: tuple[float, float] | None = None
+    confidence: float

@@ -137,6 +137,7 @@ class Session:
         where: str | None = None,
         selection_share: Number = 0.5,
         noise: Literal["exponential", "laplace"] = "exponential",
+        simultaneous: bool = False,
         progress: Progress | None = None,
     ) -> TopItems:
         """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
@@ -164,13 +165,16 @@ class Session:
             In (0, 1).
         noise : {"exponential", "laplace"}
             Noise of the selection.
+        simultaneous : bool
+            Whether the intervals of all rows hold together with 95 %, instead of each by itself.
         progress : callable, optional
             Called with percentages while the engine works.
 
         Returns
         -------
         TopItems
-            Rows with rank, item, estimate, low, high, gap.
+            Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured, combined,
+            order_unclear.
 
         Raises
         ------
@@ -191,6 +195,7 @@ class Session:
                 where=where,
                 selection_share=selection_share,
                 noise=noise,
+                simultaneous=simultaneous,
             ),
             progress,
         )
@@ -212,6 +217,7 @@ class Session:
         correction: Number | Literal["optimal"] | None = None,
         correction_run: int | None = None,
         correction_margin: Number | None = None,
+        simultaneous: bool = False,
         progress: Progress | None = None,
     ) -> AboveItems:
         """Release which items of a public domain more than `threshold` units touch.
@@ -249,13 +255,15 @@ class Session:
         correction_run : int, optional
             How many items below come before one above; the size of the domain over `positives` if it is not
             given but needed, unless the domain is only assumed to be public.
+        simultaneous : bool
+            As for `top_k`.
         progress : callable, optional
             Called with percentages while the engine works.
 
         Returns
         -------
         AboveItems
-            Rows with item, gap, branch, estimate, low, high, in the order of the domain.
+            Rows with item, gap, branch, estimate, low, high, true_low, true_high, in the order of the domain.
 
         Raises
         ------
@@ -277,6 +285,7 @@ class Session:
                 correction=correction,
                 correction_run=correction_run,
                 correction_margin=correction_margin,
+                simultaneous=simultaneous,
             ),
             progress,
         )
@@ -290,6 +299,7 @@ class Session:
         domain: Any,
         where: str | None = None,
         bounds: tuple[Number, Number] | None = None,
+        simultaneous: bool = False,
         progress: Progress | None = None,
     ) -> Histogram:
         """Release the count of distinct units of every item of a public domain.
@@ -303,7 +313,15 @@ class Session:
             A declared range (low, high) of every count, as for `count`.
         """
         return self._do(
-            HistogramRequest(item=item, epsilon=epsilon, domain=domain, where=where, bounds=bounds), progress
+            HistogramRequest(
+                item=item,
+                epsilon=epsilon,
+                domain=domain,
+                where=where,
+                bounds=bounds,
+                simultaneous=simultaneous,
+            ),
+            progress,
         )
 
     @no_remnants

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal, final
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, OrNone, one_of, to_fraction
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.cost import Pure, compose
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
-from sordino.estimators import combine_gaps, interval
+from sordino.estimators.rows import estimate_rows, find_unclear
 from sordino.mechanisms import HybridTopK, LaplaceMechanism, NoisyTopK
 from sordino.session.request import (
     CONFIDENCE,
+    SIMULTANEOUS_MEANS,
     Request,
     Reservation,
     Steps,
@@ -52,6 +54,7 @@ class TopKRequest(Request[TopItems]):
     noise: Literal["exponential", "laplace"] = parameter(
         one_of("exponential", "laplace"), "Of the selection.", default="exponential"
     )
+    simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
 
     def steps(self, table: Table) -> Steps[TopItems]:
         """Choose with gaps, then measure what was chosen."""
@@ -92,29 +95,51 @@ class TopKRequest(Request[TopItems]):
         # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
         if not found:
             return TopItems(
-                rows=(), crossed=crossed, mechanism=(choose,), cost=top.cost, simulated=top.simulated
+                rows=(),
+                crossed=crossed,
+                confidence=CONFIDENCE,
+                together=CONFIDENCE,
+                mechanism=(choose,),
+                cost=top.cost,
+                simulated=top.simulated,
             )
         measure = (
             measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
         )
         fresh = charged.release(measure, counts.at(top.indices))
-        # From the measurement alone, whose noise had no part in the selection.
-        low, high = interval(fresh, confidence=CONFIDENCE)
-        estimates = combine_gaps(top, fresh).values
+        said = estimate_rows(
+            top,
+            fresh,
+            confidence=CONFIDENCE,
+            simultaneous=self.simultaneous,
+            capped=table.unit.max_rows is not None,
+        )
+        unclear = find_unclear(top, fresh, confidence=CONFIDENCE)
         # Where every item of the domain is selected, the last one leads over none.
         gaps = [*top.gaps.tolist(), None]
         rows = tuple(
             TopItem(
                 rank=rank + 1,
                 item=counts.labels[index],
-                estimate=float(estimates[rank]),
-                low=float(low[rank]),
-                high=float(high[rank]),
+                estimate=float(said.estimate[rank]),
+                low=float(said.low[rank]),
+                high=float(said.high[rank]),
                 gap=gaps[rank],
+                true_low=float(said.true_low[rank]),
+                true_high=float(said.true_high[rank]),
+                measured=float(said.measured[rank]),
+                combined=None if math.isnan(said.combined[rank]) else float(said.combined[rank]),
+                order_unclear=unclear[rank],
             )
             for rank, index in enumerate(top.indices.tolist())
         )
         spent = compose(top.cost, fresh.cost)
         return TopItems(
-            rows=rows, crossed=crossed, mechanism=(choose, measure), cost=spent, simulated=top.simulated
+            rows=rows,
+            crossed=crossed,
+            confidence=said.confidence,
+            together=said.together,
+            mechanism=(choose, measure),
+            cost=spent,
+            simulated=top.simulated,
         )

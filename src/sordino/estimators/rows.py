@@ -1,0 +1,275 @@
+"""One number for each row of a selection, inside its interval, and which neighbors are told apart.
+
+Claim: `low` and `high` cover the answer of a row with the stated confidence, all rows together if that was
+asked for. If the answer of a row is at most that of the next one, it is called clear with a probability of at
+most 1 - confidence. Proof: docs/proofs/selected-rows.md.
+Floats: post-processing of what was released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import Number, to_fraction
+from sordino.estimators.gaps import combine_gaps, combine_group
+from sordino.estimators.intervals import interval
+from sordino.noise import Geometric
+from sordino.releases import HybridTop, Positives, TopK, Value, Values
+
+Floats = NDArray[np.float64]
+
+# Gaps are used where they promise at most this share of the variance of a measurement. Above it the bias of
+# whoever was selected eats the gain (experiments: docs/proofs/selected-rows.md, "When gaps are used").
+_WORTHWHILE = 0.8
+# A group whose gaps contradict its measurements by more than chance does once in a thousand is not combined.
+_NORMAL_999 = 3.0902
+# Rows that lead the best loser by ln(10) over the rate of the noise, or ln(k), were not found by their noise.
+_LEAST_LEAD = 10
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SelectedRows:
+    """What is said of each selected item; each array has shape (k,), in the unit of the answers.
+
+    Attributes
+    ----------
+    estimate : array of float
+        One number, inside the interval: the combined one where there is one, else the measured one.
+    low, high : array of float
+        Interval of the answer, from the measurement alone: valid after selection.
+    true_low, true_high : array of float
+        Interval of the count as it is. Where a unit counts for so many items at most it may be higher than
+        the answer: then the upper end is infinite.
+    measured : array of float
+        The fresh measurement.
+    combined : array of float
+        Gaps and measurement combined, before it is moved into the interval; NaN where the gaps are not used.
+    confidence : float
+        Of each interval.
+    together : float
+        Least probability with which all intervals hold.
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    true_low: Floats
+    true_high: Floats
+    measured: Floats
+    combined: Floats
+    confidence: float
+    together: float
+
+
+def estimate_rows(
+    selection: TopK | HybridTop | Positives,
+    fresh: Values,
+    *,
+    confidence: Number,
+    simultaneous: bool = False,
+    capped: bool = False,
+) -> SelectedRows:
+    """Return one number and an interval for each count of a selection that was measured.
+
+    Parameters
+    ----------
+    selection : TopK, HybridTop or Positives
+        What was selected, with its gaps.
+    fresh : Values
+        A measurement of the selected items, with noise of its own.
+    confidence : number
+        In (0, 1): of each interval, or of all of them together.
+    simultaneous : bool
+        Whether all intervals hold together with that confidence.
+    capped : bool
+        Public: whether each unit counts for some of its items only.
+    """
+    each, together = share_confidence(confidence, fresh.values.size, simultaneous=simultaneous)
+    low, high = count_interval(fresh, each)
+    true_low, true_high = true_interval(fresh, each, capped=capped)
+    combined = _combine_rows(selection, fresh)
+    chosen = np.where(np.isnan(combined), fresh.values, combined)
+    # Whole steps: an answer is one. The ends of the interval are whole steps as well, so this stays inside.
+    step = float(fresh.mechanism.step)
+    estimate = np.clip(np.round(chosen / step) * step, low, high)
+    return SelectedRows(
+        estimate=estimate,
+        low=low,
+        high=high,
+        true_low=true_low,
+        true_high=true_high,
+        measured=np.asarray(fresh.values, dtype=np.float64),
+        combined=combined,
+        confidence=each,
+        together=together,
+    )
+
+
+def count_interval(fresh: Value | Values, confidence: Number) -> tuple[Any, Any]:
+    """Return an interval of each count that was measured: no count lies below 0."""
+    low, high = interval(fresh, confidence=confidence)
+    return np.maximum(low, 0.0), np.maximum(high, 0.0)
+
+
+def true_interval(fresh: Value | Values, confidence: Number, *, capped: bool) -> tuple[Any, Any]:
+    """Return an interval of each count as it is, and not as it was bounded before it was measured.
+
+    Parameters
+    ----------
+    fresh : Value or Values
+        The measurements.
+    confidence : number
+        In [3/4, 1).
+    capped : bool
+        Public: whether each unit counts for some of its rows or items only. Then the count may be higher than
+        what was measured: there is no upper end, and the whole chance to be wrong is that of the lower one.
+    """
+    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+
+    # The noise is symmetric: with twice the chance to be wrong each end alone misses with that chance.
+    share = to_fraction(confidence)
+    low, high = count_interval(fresh, max(2 * share - 1, Fraction(1, 2)) if capped else share)
+    mechanism = fresh.mechanism
+    if isinstance(mechanism, FoldedMechanism):
+        # A count beyond the declared range was measured as its end: such an end says nothing.
+        least, most = (float(end) * float(mechanism.step) for end in mechanism.ends)
+        low = np.where(low <= least, 0.0, low)
+        high = np.where(high >= most, math.inf, high)
+    return low, np.full_like(high, math.inf) if capped else high
+
+
+def share_confidence(confidence: Number, count: int, *, simultaneous: bool) -> tuple[float, float]:
+    """Return the confidence of each of some intervals with noise of their own, and that of all together."""
+    share = float(to_fraction(confidence))
+    if not simultaneous or count <= 1:
+        # Rounded down to a tenth of a percent: nothing more is promised.
+        return share, math.floor(share**count * 1000) / 1000 if count > 1 else share
+    # Rounded up: the product must not fall below what was asked for.
+    return min(math.nextafter(share ** (1 / count), 1) + 1e-12, math.nextafter(1, 0)), share
+
+
+# ---- which number ------------------------------------------------------------------------------------------
+
+
+def _combine_rows(selection: TopK | HybridTop | Positives, fresh: Values) -> Floats:
+    """Return gaps and measurements combined, NaN where the gaps are not used."""
+    k = fresh.values.size
+    if isinstance(selection, Positives):
+        whole = combine_gaps(selection, fresh)
+        worth = whole.variances <= _WORTHWHILE * fresh.standard_error**2
+        return np.where(worth, whole.values, np.nan)
+    combined = np.full(k, np.nan)
+    for group in _split_by_lead(selection):
+        # One row alone has no neighbor whose gap could say anything.
+        if group.size < 2:
+            continue
+        found, misfit = combine_group(selection, fresh, group)
+        if found.variances.max() > _WORTHWHILE * fresh.standard_error**2:
+            continue
+        if misfit <= _largest_misfit(group.size - 1):
+            combined[group] = found.values
+    return combined
+
+
+def _split_by_lead(selection: TopK | HybridTop) -> list[NDArray[np.int64]]:
+    """Return the rows that lie far above what was left out, and the others.
+
+    Of the others some were found by their noise, which is then larger than that of the first ones. So each
+    group has a level of its own.
+    """
+    k = selection.indices.size
+    mechanism = selection.mechanism
+    # The gaps add up to the lead of each row over the best one that was left out. Without any that was left
+    # out the last gap is missing, and nothing was found by its noise.
+    if selection.gaps.size < k:
+        return [np.arange(k)]
+    lead = np.cumsum(selection.gaps[::-1])[::-1]
+    scale = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
+    clear = lead >= math.log(max(k, _LEAST_LEAD)) * scale
+    return [np.flatnonzero(clear), np.flatnonzero(~clear)]
+
+
+def _largest_misfit(degrees: int) -> float:
+    """Return the 99.9 % quantile of chi-square, by the approximation of Wilson and Hilferty."""
+    share = 2 / (9 * degrees)
+    return degrees * (1 - share + _NORMAL_999 * math.sqrt(share)) ** 3
+
+
+# ---- order -------------------------------------------------------------------------------------------------
+
+
+def find_unclear(selection: TopK | HybridTop, fresh: Values, *, confidence: Number) -> list[bool | None]:
+    """Tell for each row whether it may be no larger than the next one, which is not told apart from it.
+
+    The last row is compared with the best item that was left out, or with the threshold that ended the list.
+    None: nothing is known, as of the last row of all items, or after two-sided noise.
+
+    Parameters
+    ----------
+    selection : TopK or HybridTop
+        What was selected.
+    fresh : Values
+        A measurement of the selected items, with noise of its own.
+    confidence : number
+        In (0, 1). If a row is no larger than the next one, it is called clear with a probability of at most
+        1 - confidence.
+    """
+    wrong = 1 - float(to_fraction(confidence))
+    from_gaps = _test_gaps(selection)
+    from_measurements = _test_measurements(fresh)
+    unclear: list[bool | None] = []
+    for row in range(selection.indices.size):
+        tests = [test[row] for test in (from_gaps, from_measurements) if test[row] is not None]
+        unclear.append(None if not tests else _merge_tests(tests) > wrong)
+    return unclear
+
+
+def _merge_tests(tests: list[Any]) -> float:
+    """Return one p-value of independent ones: the chance that the product of two is at most theirs."""
+    product = math.prod(tests)
+    if len(tests) == 1 or product <= 0:
+        return float(product)
+    return float(product * (1 - math.log(product)))
+
+
+def _test_gaps(selection: TopK | HybridTop) -> list[float | None]:
+    """Return p-values of "this row is no larger than the next one" from the gaps of one-sided noise."""
+    k, mechanism = selection.indices.size, selection.mechanism
+    noise = mechanism.noise
+    # Proved for one-sided noise only.
+    if not isinstance(noise, Geometric):
+        return [None] * k
+    step = float(mechanism.step)
+    steps = np.rint(selection.gaps / step).astype(np.float64)
+    places = selection.indices
+    tests: list[float | None] = [None] * k
+    for row, gap in enumerate(steps.tolist()):
+        # A smaller place wins ties: then a gap of 0 is a step less than it takes. The margin of the last row
+        # has that taken off already.
+        behind = row + 1 < k and places[row + 1] < places[row]
+        tests[row] = min(1.0, math.exp(-float(noise.rate) * (gap - (1 if behind else 0))))
+    return tests
+
+
+def _test_measurements(fresh: Values) -> list[float | None]:
+    """Return p-values of "this row is no larger than the next one" from measurements; none of the last."""
+    noise, step = fresh.mechanism.noise, float(fresh.mechanism.step)
+    leads = np.rint(-np.diff(fresh.values) / step).tolist()
+    return [*(_difference_tail(float(noise.rate), lead) for lead in leads), None]
+
+
+def _difference_tail(rate: float, lead: float) -> float:
+    """Return the chance that two draws of discrete Laplace noise differ by `lead` or more."""
+    if lead <= 0:
+        return 1.0 - _difference_tail(rate, 1 - lead)
+    r = math.exp(-rate)
+    # docs/proofs/selected-rows.md, "Order", with 1 - r by `expm1`: at small rates it would lose its digits.
+    terms = -lead * math.expm1(-rate) + (1 + r * r) / (1 + r) + r
+    return float(math.exp(-rate * lead) / (1 + r) ** 2 * terms)
