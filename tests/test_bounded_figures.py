@@ -231,30 +231,32 @@ def test_sums(frame, tmp_path):
     frame.write_csv(tmp_path / "x.csv")
     for source in (frame, tmp_path / "x.csv"):
         for unit in (ROW, REPLACED):
-            found = session(source, unit).sum("x", epsilon=500, cap=30, bounds=(0, 20_000))
+            found = session(source, unit).sum("x", epsilon=500, lower=0, cap=30, bounds=(0, 20_000))
             assert isinstance(found, BoundedValue)
             assert found.value == pytest.approx(clipped(frame, 0, 30), abs=2)
             assert found.interval[0] <= clipped(frame, 0, 30) <= found.interval[1]
             assert (found.clip, found.bounds) == ((0, 30), (0, 20_000))
-    bounded = session(frame, USER).sum("x", epsilon=500, cap=30, bounds=(0, 20_000))
+    bounded = session(frame, USER).sum("x", epsilon=500, lower=0, cap=30, bounds=(0, 20_000))
     assert bounded.mechanism.sensitivity.bound == 60
     assert bounded.value < 200 * 30
     kept = session(frame).sum("x", epsilon=500, cap=30, lower=None, bounds=(-20_000, 20_000), where="x < 10")
     assert kept.clip == (-30, 30)
     assert kept.value == pytest.approx(frame.filter(pl.col("x") < 10)["x"].sum(), abs=2)
-    exact = session(frame).sum("x", epsilon=10**6, cap=49, bounds=(0, 2**30))
+    exact = session(frame).sum("x", epsilon=10**6, lower=0, cap=49, bounds=(0, 2**30))
     assert exact.value == pytest.approx(frame["x"].sum(), abs=0.01), "whole numbers are not rounded"
 
 
 def test_sums_of_groups(frame):
     found = session(frame, USER).sum(
-        "x", epsilon=1000, cap=30, bounds=(0, 20_000), by="g", domain=["a", "z"], groups_per_unit=2
+        "x", epsilon=1000, lower=0, cap=30, bounds=(0, 20_000), by="g", domain=["a", "z"], groups_per_unit=2
     )
     assert isinstance(found, Groups)
     assert found.cost.pure() == 1000
     assert {row.release.mechanism.epsilon for row in found} == {500}
     assert abs(found.rows[1].release.value) < 5
-    replaced = session(frame, REPLACED).sum("x", epsilon=10, cap=30, bounds=(0, 20_000), by="g", domain=["a"])
+    replaced = session(frame, REPLACED).sum(
+        "x", epsilon=10, lower=0, cap=30, bounds=(0, 20_000), by="g", domain=["a"]
+    )
     assert replaced.rows[0].release.mechanism.epsilon == 5
     assert replaced.cost.pure() == 10
     json.dumps(found.to_dict(), allow_nan=False)
@@ -263,7 +265,7 @@ def test_sums_of_groups(frame):
 def test_means_of_a_public_number_of_rows(frame, tmp_path):
     frame.write_parquet(tmp_path / "x.parquet")
     for source in (frame, tmp_path / "x.parquet"):
-        found = session(source, REPLACED).mean("x", epsilon=500, cap=30, bounds=(0, 30))
+        found = session(source, REPLACED).mean("x", epsilon=500, lower=0, cap=30, bounds=(0, 30))
         assert found.value == pytest.approx(clipped(frame, 0, 30) / 600, abs=0.01), (
             "missing numbers count as 0"
         )
@@ -271,7 +273,7 @@ def test_means_of_a_public_number_of_rows(frame, tmp_path):
     high = session(frame, REPLACED).mean("x", epsilon=500, lower=20, cap=30, bounds=(0, 30))
     assert high.value == pytest.approx(clipped(frame, 20, 30) / 600, abs=0.01), "... moved into the clip"
     nothing = session(pl.DataFrame({"x": []}, schema={"x": pl.Int64}), REPLACED).mean(
-        "x", epsilon=500, cap=30, bounds=(0, 30)
+        "x", epsilon=500, lower=0, cap=30, bounds=(0, 30)
     )
     assert nothing.value == pytest.approx(0, abs=2)
 
@@ -282,7 +284,7 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
         con.execute("CREATE TABLE t AS SELECT i AS x FROM range(9) t(i)")
         con.execute("CREATE VIEW seen AS SELECT * FROM t WHERE x < 5")
     stored = session(f"duckdb:{tmp_path / 'x.duckdb'}#t", REPLACED).mean(
-        "x", epsilon=500, cap=30, bounds=(0, 30)
+        "x", epsilon=500, lower=0, cap=30, bounds=(0, 30)
     )
     assert stored.value == pytest.approx(4, abs=0.5)
     for source, unit, more, words in [
@@ -299,7 +301,7 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
             sd.InvalidParameter,
             match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for a sum",
         ):
-            session(source, unit).mean("x", epsilon=1, cap=30, bounds=(0, 30), **more)
+            session(source, unit).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30), **more)
 
 
 def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
@@ -323,7 +325,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         (
             sd.InvalidParameter,
             "one unit can move the sum, 60",
-            lambda: s.sum("x", epsilon=1, cap=30, bounds=(0, 59)),
+            lambda: s.sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 59)),
         ),
         (
             sd.InvalidParameter,
@@ -338,16 +340,28 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         (
             sd.InvalidParameter,
             "must not be given with bounds",
-            lambda: s.sum("x", epsilon=1, cap=9, growth=2, bounds=(0, 99)),
+            lambda: s.sum("x", epsilon=1, lower=0, cap=9, growth=2, bounds=(0, 99)),
         ),
-        (sd.InvalidParameter, "0.00001 to 1000000", lambda: s.sum("x", epsilon=1e-6, cap=9, bounds=(0, 99))),
-        (sd.InvalidParameter, "apart by 2", lambda: s.sum("x", epsilon=1, cap=9, bounds=(1e30, 1e30 + 1e19))),
+        (
+            sd.InvalidParameter,
+            "0.00001 to 1000000",
+            lambda: s.sum("x", epsilon=1e-6, lower=0, cap=9, bounds=(0, 99)),
+        ),
+        (
+            sd.InvalidParameter,
+            "apart by 2",
+            lambda: s.sum("x", epsilon=1, lower=0, cap=9, bounds=(1e30, 1e30 + 1e19)),
+        ),
         (
             sd.UnboundedContribution,
             "max-rows",
-            lambda: session(frame, sd.PrivacyUnit("u")).sum("x", epsilon=1, cap=9, bounds=(0, 99)),
+            lambda: session(frame, sd.PrivacyUnit("u")).sum("x", epsilon=1, lower=0, cap=9, bounds=(0, 99)),
         ),
-        (sd.BudgetExceeded, "Nothing was read", lambda: s.sum("x", epsilon=4, cap=9, bounds=(0, 99))),
+        (
+            sd.BudgetExceeded,
+            "Nothing was read",
+            lambda: s.sum("x", epsilon=4, lower=0, cap=9, bounds=(0, 99)),
+        ),
     ]
     for error, words, call in refused:
         with pytest.raises(error, match=words):
@@ -355,7 +369,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     assert ledger.remaining == 3
     with s.batch() as batch:
         rows = s.count(epsilon=0.5, bounds=(0, 1000))
-        found = s.sum("x", epsilon=1, cap=9, bounds=(0, 9000))
+        found = s.sum("x", epsilon=1, lower=0, cap=9, bounds=(0, 9000))
         assert batch.cost.pure() == Fraction(3, 2)
     assert not found.simulated
     assert rows.cost.pure() == 0.5
@@ -371,8 +385,8 @@ def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
         "ask",
         lambda self, question, labels=None: asked.append(question) or plain(self, question, labels),
     )
-    session(frame, USER).sum("x", epsilon=1, cap=30, bounds=(0, 20_000))
-    session(frame, REPLACED).mean("x", epsilon=1, cap=30, bounds=(0, 30))
+    session(frame, USER).sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))
+    session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))
     assert asked
     for question in map(str.lower, asked):
         assert "avg(" not in question
@@ -382,7 +396,7 @@ def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
 def test_nothing_private_is_said(frame):
     odd = pl.DataFrame({"x": [CANARY, math.nan, -math.inf, None] * 30, "u": ["a"] * 120})
     for unit in (ROW, REPLACED, USER):
-        found = session(odd, unit).sum("x", epsilon=1, cap=30, bounds=(0, 20_000))
+        found = session(odd, unit).sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))
         assert str(CANARY) not in repr(found) + json.dumps(found.to_dict())
         assert math.isfinite(found.value)
 
@@ -399,8 +413,8 @@ def test_a_server_is_asked_the_same(frame):
         for unit, ask in (
             (ROW, lambda s: s.count(epsilon=1, bounds=(0, 1000))),
             (ROW, lambda s: s.histogram("g", epsilon=1, domain=["a", "z"], bounds=(0, 1000))),
-            (REPLACED, lambda s: s.sum("x", epsilon=1, cap=30, bounds=(0, 20_000))),
-            (REPLACED, lambda s: s.mean("x", epsilon=1, cap=30, bounds=(0, 30))),
+            (REPLACED, lambda s: s.sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))),
+            (REPLACED, lambda s: s.mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))),
         ):
             assert ask(session(address, unit)).to_dict() == ask(session(frame, unit)).to_dict()
         server.execute("DROP SCHEMA bounded CASCADE")

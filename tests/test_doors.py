@@ -186,7 +186,7 @@ def test_a_refusal_leaves_no_remnants(bad):
         sd.NoisyTopK(k=2, epsilon=1, sensitivity=sd.COUNTING),
         sd.SparseVector(threshold=10, positives=2, epsilon=1, sensitivity=sd.COUNTING),
         sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING),
-        sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=100),
+        sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=100),
         sd.Quantile(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=100),
     ):
         with pytest.raises(sd.InvalidParameter) as caught:

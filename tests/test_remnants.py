@@ -53,7 +53,7 @@ def ask(stream):
 def batch(session, progress):
     with session.batch():
         session.count(epsilon=1e-4)
-        session.sum("amount", progress=progress, **COLUMN)
+        session.sum("amount", progress=progress, lower=0, **COLUMN)
         session.top_k("item", k=2, progress=progress, **FEW)
 
 
@@ -67,13 +67,13 @@ KINDS = {
     "count_distinct_units": lambda s, p: s.count_distinct_units(epsilon=1e-4, progress=p),
     "quantile": lambda s, p: s.quantile("amount", q=0.5, lower=0, progress=p, **COLUMN),
     "quantiles": lambda s, p: s.quantile("amount", q=[0.25, 0.75], lower=0, progress=p, **COLUMN),
-    "sum": lambda s, p: s.sum("amount", progress=p, **COLUMN),
+    "sum": lambda s, p: s.sum("amount", progress=p, lower=0, **COLUMN),
     "sum, by": lambda s, p: s.sum(
-        "amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, **COLUMN
+        "amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, lower=0, **COLUMN
     ),
-    "sum, bounded": lambda s, p: s.sum("amount", bounds=(0, 10**8), progress=p, **COLUMN),
-    "mean": lambda s, p: s.mean("amount", progress=p, **COLUMN),
-    "variance": lambda s, p: s.variance("amount", progress=p, **COLUMN),
+    "sum, bounded": lambda s, p: s.sum("amount", bounds=(0, 10**8), progress=p, lower=0, **COLUMN),
+    "mean": lambda s, p: s.mean("amount", progress=p, lower=0, **COLUMN),
+    "variance": lambda s, p: s.variance("amount", progress=p, lower=0, **COLUMN),
     "randomize": lambda s, p: s.randomize("told", lower=0, upper=4096, epsilon=0.1, progress=p),
     "randomize, write": lambda s, p: s.randomize(
         "told", lower=0, upper=4096, epsilon=0.1, progress=p, write=lambda block: None

@@ -67,7 +67,7 @@ def test_several_quantiles(frame):
 def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
     unit = sd.PrivacyUnit("u", adjacency=adjacency, max_rows=3)
     total = ask(session(frame, unit), "sum", epsilon=200, where="x < 89")
-    counted = session(frame.with_columns(x=pl.lit(1.0)), unit).sum("x", epsilon=200, cap=10)
+    counted = session(frame.with_columns(x=pl.lit(1.0)), unit).sum("x", epsilon=200, lower=0, cap=10)
     assert 250 < counted.value < 330, "100 units with 9 rows each count 3 of them"
     assert counted.mechanism.rows_per_unit == 3
     assert counted.mechanism.adjacency == adjacency
@@ -103,12 +103,12 @@ def test_groups_share_the_budgets_of_those_that_one_unit_is_in(frame, unit, grou
 
 def test_each_group_is_released_about_its_own_rows(frame):
     exact = {label: frame.filter(pl.col("g") == label)["x"] for label in "ab"}
-    released = session(frame).sum("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
+    released = session(frame).sum("x", epsilon=500, by="g", domain=["a", "b"], lower=0, cap=1e12)
     for row in released:
         assert row.release.value == pytest.approx(
             exact[row.item].clip(0, row.release.clip[1]).sum(), rel=0.02
         )
-    averaged = session(frame).mean("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
+    averaged = session(frame).mean("x", epsilon=500, by="g", domain=["a", "b"], lower=0, cap=1e12)
     for row in averaged:
         assert row.release.value == pytest.approx(
             exact[row.item].clip(0, row.release.clip[1]).mean(), rel=0.02
@@ -132,18 +132,18 @@ def test_who_leaves_a_group_and_who_joins_it_may_do_so_in_the_same_one():
 def test_when_the_number_of_rows_is_public(frame, tmp_path):
     frame.write_csv(tmp_path / "x.csv")
     public = [
-        session(frame, REPLACED).mean("x", epsilon=1, cap=100),
+        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100),
         session(frame, REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, **RANGE)[0],
     ]
     private = [
-        session(frame).mean("x", epsilon=1, cap=100),
-        session(frame, REPLACED).mean("x", epsilon=1, cap=100, where="x < 5"),
-        session(tmp_path / "x.csv", REPLACED).mean("x", epsilon=1, cap=100),
+        session(frame).mean("x", epsilon=1, lower=0, cap=100),
+        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100, where="x < 5"),
+        session(tmp_path / "x.csv", REPLACED).mean("x", epsilon=1, lower=0, cap=100),
         session(tmp_path / "x.csv", REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, **RANGE)[0],
         session(frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean(
-            "x", epsilon=1, cap=100
+            "x", epsilon=1, lower=0, cap=100
         ),
-        session(frame, REPLACED).mean("x", epsilon=1, cap=100, by="g", domain=["a"]).rows[0].release,
+        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100, by="g", domain=["a"]).rows[0].release,
     ]
     assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [False] * 6
 
@@ -191,20 +191,28 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
             "ClippedSum.lower must be at most 0",
             lambda: s.sum("x", epsilon=1, cap=9, lower=3),
         ),
-        (sd.InvalidParameter, "belong to by", lambda: s.mean("x", epsilon=1, cap=9, groups_per_unit=2)),
+        (
+            sd.InvalidParameter,
+            "belong to by",
+            lambda: s.mean("x", epsilon=1, lower=0, cap=9, groups_per_unit=2),
+        ),
         (
             sd.InvalidParameter,
             "mean.groups_per_unit must be",
-            lambda: s.mean("x", epsilon=1, cap=9, by="g", domain=["a"], groups_per_unit=0),
+            lambda: s.mean("x", epsilon=1, lower=0, cap=9, by="g", domain=["a"], groups_per_unit=0),
         ),
         (
             sd.UnboundedContribution,
             "groups-per-unit",
-            lambda: s.mean("x", epsilon=1, cap=9, by="g", domain=["a"]),
+            lambda: s.mean("x", epsilon=1, lower=0, cap=9, by="g", domain=["a"]),
         ),
-        (sd.UnknownDomain, "public domain", lambda: s.sum("x", epsilon=1, cap=9, by="g", groups_per_unit=1)),
-        (sd.UnsafePredicate, "function", lambda: s.sum("x", epsilon=1, cap=9, where="error(x)")),
-        (sd.BudgetExceeded, "Nothing was read", lambda: s.sum("x", epsilon=4, cap=9)),
+        (
+            sd.UnknownDomain,
+            "public domain",
+            lambda: s.sum("x", epsilon=1, lower=0, cap=9, by="g", groups_per_unit=1),
+        ),
+        (sd.UnsafePredicate, "function", lambda: s.sum("x", epsilon=1, lower=0, cap=9, where="error(x)")),
+        (sd.BudgetExceeded, "Nothing was read", lambda: s.sum("x", epsilon=4, lower=0, cap=9)),
     ]
     for error, words, call in refused:
         with pytest.raises(error, match=words):
@@ -216,8 +224,8 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     assert ledger.remaining == 3
     s.quantile("x", q=[0.1, 0.9], epsilon=1, **RANGE)
     with s.batch() as batch:
-        total = s.sum("x", epsilon=0.5, cap=1e6)
-        means = s.mean("x", epsilon=1, cap=1e6, by="g", domain=["a", "b"], groups_per_unit=1)
+        total = s.sum("x", epsilon=0.5, lower=0, cap=1e6)
+        means = s.mean("x", epsilon=1, lower=0, cap=1e6, by="g", domain=["a", "b"], groups_per_unit=1)
         assert 1.49 < batch.cost.pure() <= 1.5
     assert total.value != 0
     assert len(means) == 2
@@ -234,7 +242,7 @@ def test_a_failure_after_the_charge_says_nothing(tmp_path):
 
     def late():
         with s.batch():
-            s.sum("x", epsilon=1, cap=9)
+            s.sum("x", epsilon=1, lower=0, cap=9)
             (tmp_path / "x.parquet").unlink()
 
     with pytest.raises(sd.DataSourceError) as caught:
@@ -244,7 +252,7 @@ def test_a_failure_after_the_charge_says_nothing(tmp_path):
 
 
 def test_the_variance_of_each_group_is_that_of_its_own_rows(frame):
-    released = session(frame).variance("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
+    released = session(frame).variance("x", epsilon=500, by="g", domain=["a", "b"], lower=0, cap=1e12)
     for row in released:
         clipped = frame.filter(pl.col("g") == row.item)["x"].clip(0, row.release.clip[1])
         assert row.release.value == pytest.approx(clipped.var(ddof=0), rel=0.02)
@@ -253,4 +261,4 @@ def test_the_variance_of_each_group_is_that_of_its_own_rows(frame):
 
 def test_a_variance_has_no_declared_range(frame):
     with pytest.raises(TypeError, match="bounds"):
-        session(frame).variance("x", epsilon=1, cap=10, bounds=(0, 1))
+        session(frame).variance("x", epsilon=1, lower=0, cap=10, bounds=(0, 1))

@@ -55,7 +55,7 @@ def report():
 
 def sums(sample):
     entropy, total = sd.Seeded(5), sample.sum()
-    whole = sd.ClippedSum(epsilon=1, adjacency="replace-one", cap=table_1_sums.CAP)
+    whole = sd.ClippedSum(epsilon=1, adjacency="replace-one", lower=0, cap=table_1_sums.CAP)
     drawn = [abs(whole.release(sample, entropy=entropy).value - total) for _ in range(RELEASES)]
     exact = table_1_sums.ours(sample, 0.5)[0]
     return exact, np.mean(drawn), (np.mean(drawn) - exact) / np.std(drawn) * np.sqrt(RELEASES)

@@ -44,7 +44,7 @@ def paper(sample, epsilon):
 
 
 def ours(sample, epsilon, adjacency="replace-one"):
-    whole = sd.ClippedSum(epsilon=2 * epsilon, adjacency=adjacency, cap=CAP)
+    whole = sd.ClippedSum(epsilon=2 * epsilon, adjacency=adjacency, lower=0, cap=CAP)
     ((answers, lengths),) = whole.search.runs(sd.BucketCounts.of(sample, grid=whole.grid))
     law = laws.walk(answers, lengths, whole.search.scan)
     left = 2 * epsilon - float(whole.search.cost.pure())

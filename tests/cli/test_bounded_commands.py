@@ -17,7 +17,7 @@ def commands(path):
     unit = ("--user", "user", "--max-rows", 3)
     domain = ("--domain", path.parent.parent / "groups.csv")
     shared = ("--epsilon", 1, *FIXED)
-    money = ("--column", "amount", "--cap", 100, "--bounded", 0, 100_000)
+    money = ("--column", "amount", "--lower", 0, "--cap", 100, "--bounded", 0, 100_000)
     return {
         "count": ("count", path, *shared, *unit, "--bounded", 0, 1000, "--format", "table"),
         "units": ("count", path, *shared, *unit, "--units", "--bounded", "-5", "1e3", "--format", "csv"),
@@ -45,7 +45,9 @@ def test_what_is_printed(sordino, tmp_path):
     assert one["bounds"] == [0, 1000]
     assert one["range_low"] < 0 < 1000 < one["range_high"]
     assert one["standard_error"] > 0
-    assert [list(row) for row in one["rows"]] == [["item", "estimate", "low", "high"]] * 3
+    assert [list(row) for row in one["rows"]] == [
+        ["item", "estimate", "low", "high", "true_low", "true_high"]
+    ] * 3
     assert "Published within [-300.00, 100300.00]" in told["sum"].out
     assert told["sum"].out.split()[:6] == ["sum", "low", "high", "standard_error", "clip_low", "clip_high"]
     assert told["sum csv"].out.startswith(
@@ -60,7 +62,21 @@ def test_what_is_printed(sordino, tmp_path):
 def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
     path = amounts(tmp_path / "a")
     duckdb.sql(f"COPY (SELECT i % 90 AS amount FROM range(240) t(i)) TO '{tmp_path / 'x.parquet'}'")
-    money = ("--column", "amount", "--cap", 100, "--bounded", 0, 100, "--epsilon", 5, "--row-is-unit", *FIXED)
+    money = (
+        "--column",
+        "amount",
+        "--lower",
+        0,
+        "--cap",
+        100,
+        "--bounded",
+        0,
+        100,
+        "--epsilon",
+        5,
+        "--row-is-unit",
+        *FIXED,
+    )
     done = sordino("mean", tmp_path / "x.parquet", *money, "--adjacency", "replace-one")
     assert done.code == 0
     assert 35 < done.json["rows"][0]["mean"] < 50
@@ -105,15 +121,45 @@ def test_what_is_refused(sordino, tmp_path):
         (("count", path, *row, "--bounded", 0, "inf"), "not a finite decimal"),
         (("count", path, *row, "--bounded", "nan", 1), "not a finite decimal"),
         (
-            ("sum", path, *row, "--column", "amount", "--cap", 100, "--bounded", 0, 50),
+            ("sum", path, *row, "--column", "amount", "--lower", 0, "--cap", 100, "--bounded", 0, 50),
             "one unit can move the sum, 100",
         ),
         (
-            ("sum", path, *row, "--column", "amount", "--cap", 100, "--growth", 2, "--bounded", 0, 500),
+            (
+                "sum",
+                path,
+                *row,
+                "--column",
+                "amount",
+                "--lower",
+                0,
+                "--cap",
+                100,
+                "--growth",
+                2,
+                "--bounded",
+                0,
+                500,
+            ),
             "must not be given with bounds",
         ),
         (
-            ("quantile", path, *row, "--column", "amount", "--cap", 100, "--q", "0.5", "--bounded", 0, 500),
+            (
+                "quantile",
+                path,
+                *row,
+                "--column",
+                "amount",
+                "--lower",
+                0,
+                "--cap",
+                100,
+                "--q",
+                "0.5",
+                "--bounded",
+                0,
+                500,
+            ),
             "No such option",
         ),
     ]

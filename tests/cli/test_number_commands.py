@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_progress")
 def commands(path):
     unit = ("--user", "user", "--max-rows", 3)
     by = ("--by", "group", "--domain", path.parent.parent / "groups.csv", "--groups-per-unit", 2)
-    shared = ("--column", "amount", "--epsilon", 1, "--cap", "1e6", *FIXED, "--no-quiet")
+    shared = ("--column", "amount", "--epsilon", 1, "--lower", 0, "--cap", "1e6", *FIXED, "--no-quiet")
     return {
         "quantile": ("quantile", path, *shared, *unit, "--q", "0.5", "--lower", 0),
         "quantiles": (
@@ -80,6 +80,8 @@ def test_what_is_printed(sordino, tmp_path):
         "clip_low",
         "clip_high",
         "capped",
+        "true_low",
+        "true_high",
     ]
     assert "Each group was released with epsilon 0.5." in told["sum by"].out
     assert told["mean"].out.startswith("mean,low,high,")
@@ -145,7 +147,7 @@ def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
 
 def test_what_is_refused(sordino, tmp_path):
     path = amounts(tmp_path / "a")
-    base = ("--column", "amount", "--epsilon", 1, "--cap", 100)
+    base = ("--column", "amount", "--epsilon", 1, "--lower", 0, "--cap", 100)
     row = (*base, "--row-is-unit")
     refused = [
         (("quantile", path, *row, "--q", "1.5"), "Quantile.q must be"),
@@ -154,7 +156,8 @@ def test_what_is_refused(sordino, tmp_path):
         (("quantile", path, *row), "--q"),
         (("quantile", path, *row, "--q", "0.5", "--growth", 1), "growth must be"),
         (("quantile", path, *row, "--q", "0.5", "--lower", 100), "cap must be above"),
-        (("sum", path, "--column", "amount", "--epsilon", 1, "--row-is-unit"), "--cap"),
+        (("sum", path, "--column", "amount", "--epsilon", 1, "--lower", 0, "--row-is-unit"), "--cap"),
+        (("mean", path, "--column", "amount", "--epsilon", 1, "--cap", 9, "--row-is-unit"), "--lower"),
         (("sum", path, *base, "--user", "user"), "--max-rows"),
         (("sum", path, *row, "--max-rows", 3), "--max-rows needs --user"),
         (("sum", path, *row, "--lower", "nan"), "not a finite decimal"),
@@ -179,7 +182,7 @@ def test_what_is_refused(sordino, tmp_path):
             "--groups-per-unit",
         ),
         (
-            ("mean", path, "--column", "none", "--epsilon", 1, "--cap", 1, "--row-is-unit"),
+            ("mean", path, "--column", "none", "--epsilon", 1, "--lower", 0, "--cap", 1, "--row-is-unit"),
             "must be a column of the source",
         ),
     ]
@@ -194,7 +197,21 @@ def test_a_ledger_pays(sordino, tmp_path):
     url = tmp_path / "budget.db"
     about = ("--ledger", url, "--account", "shop")
     assert sordino("ledger", "create", *about, "--epsilon", 1, "--unit", "user", "--source", path).code == 0
-    ask = ("sum", path, "--column", "amount", "--cap", 1000, "--user", "user", "--max-rows", 2, *about)
+    ask = (
+        "sum",
+        path,
+        "--column",
+        "amount",
+        "--lower",
+        0,
+        "--cap",
+        1000,
+        "--user",
+        "user",
+        "--max-rows",
+        2,
+        *about,
+    )
     first = sordino(*ask, "--epsilon", "0.75")
     assert first.code == 0
     assert first.json["simulated"] is False

@@ -229,4 +229,4 @@ def test_a_session_answers_for_a_role_with_odd_settings(server):
         f"{cluster.url('odd')}#shop.visits", unit=PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1)
     ) as session:
         assert session.count_distinct_units(epsilon=200).estimate == pytest.approx(200, abs=1)
-        assert session.mean("x", epsilon=100, cap=100).value == pytest.approx(3, abs=0.6)
+        assert session.mean("x", epsilon=100, lower=0, cap=100).value == pytest.approx(3, abs=0.6)

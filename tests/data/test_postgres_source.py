@@ -116,9 +116,11 @@ def test_sessions_count_and_choose(server):
         assert {row.item for row in top} <= {"tea", "rice", "salt"}
         assert len(s.histogram("item", epsilon=1, domain=sd.Domain.assume_public())) == 3
         assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(3, abs=1.5)
-        assert s.sum("n", epsilon=100, cap=100).value == pytest.approx(300, rel=0.3)
-        assert s.mean("n", epsilon=100, cap=100).value == pytest.approx(3, abs=0.6)
-        grouped = s.sum("n", epsilon=100, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=1)
+        assert s.sum("n", epsilon=100, lower=0, cap=100).value == pytest.approx(300, rel=0.3)
+        assert s.mean("n", epsilon=100, lower=0, cap=100).value == pytest.approx(3, abs=0.6)
+        grouped = s.sum(
+            "n", epsilon=100, lower=0, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=1
+        )
         assert [row.item for row in grouped] == ["rice", "tea"]
     ranged = prepare_counts(
         open_source(address), ROW, kind="items", item="n", domain=sd.Domain.range(2, 5)

@@ -39,7 +39,7 @@ def error(column, edges, law, epsilon):
 
 
 def ours(column, epsilon, **changed):
-    subject = ClippedSum(epsilon=epsilon, adjacency="add-remove", cap=CAP, **changed)
+    subject = ClippedSum(epsilon=epsilon, adjacency="add-remove", lower=0, cap=CAP, **changed)
     scan = subject.search.scan
     [runs] = subject.search.runs(BucketCounts.of(column, grid=subject.grid))
     law = clip_law(*runs, scan.threshold, float(scan.threshold_noise.rate), float(scan.noise.rate))

@@ -14,7 +14,7 @@ AGES = np.random.default_rng(7).integers(17, 90, 500)
 
 
 def made(adjacency="add-remove", **changed):
-    return ClippedMean(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e4} | changed)
+    return ClippedMean(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e4, "lower": 0} | changed)
 
 
 def test_bounds_of_the_totals():

@@ -186,7 +186,7 @@ def test_wrong_bounds_are_convicted():
         "a sum under replace-one moves by the width"
     )
     assert not convicted(exchange, lambda clip: clip.high - clip.low)
-    unknown = ClippedMean(epsilon=2, adjacency="replace-one", size_is_public=False, **GRID)
+    unknown = ClippedMean(epsilon=2, adjacency="replace-one", size_is_public=False, lower=0, **GRID)
     assert convicted(unknown, lambda clip: clip.high - clip.low), (
         "two totals and an exchanged unit: twice the width"
     )
@@ -202,7 +202,7 @@ def test_wrong_bounds_of_squares_are_convicted():
     assert convicted(coming, lambda clip: (clip.high - clip.low) ** 2 // 2), (
         "each record adds the squared width"
     )
-    unknown = ClippedVariance(epsilon=2, adjacency="replace-one", size_is_public=False, **GRID)
+    unknown = ClippedVariance(epsilon=2, adjacency="replace-one", size_is_public=False, lower=0, **GRID)
     assert convicted(unknown, lambda clip: (clip.high - clip.low) ** 2), "an exchanged unit: twice that"
     assert not convicted(unknown, lambda clip: 2 * (clip.high - clip.low) ** 2)
     known = made(ClippedVariance, "replace-one", 1, None)

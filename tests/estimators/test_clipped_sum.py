@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 def made(estimator=ClippedSum, adjacency="add-remove", **changed):
-    return estimator(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e6} | changed)
+    return estimator(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e6, "lower": 0} | changed)
 
 
 @BOTH

@@ -21,7 +21,7 @@ AGES = np.random.default_rng(7).integers(17, 90, 2000)
 
 
 def made(adjacency="add-remove", **changed):
-    return ClippedVariance(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e4} | changed)
+    return ClippedVariance(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e4, "lower": 0} | changed)
 
 
 # ---- what a record adds -------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from sordino.errors import InvalidParameter
 
 TINY = {
     "cap": 1e-267,
+    "lower": 0,
     "unit": 1e-267,
     "growth": 2,
     "rows_per_unit": 100_000,

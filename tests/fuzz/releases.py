@@ -225,7 +225,7 @@ def _call(session: Session, question: Question, release: dict[str, Any]) -> None
         if name == "quantile":
             session.quantile(question.column or "", q=0.5, lower=0, **numbers)
         else:
-            getattr(session, name)(question.column or "", **numbers)
+            getattr(session, name)(question.column or "", lower=0, **numbers)
 
 
 def _number(text: str) -> Any:

@@ -156,7 +156,7 @@ def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says
     def ask():
         with sd.Session(address, unit=PrivacyUnit("u", max_rows=1), ledger=ledger) as session:
             try:
-                session.mean("x", epsilon=0.5, cap=10)
+                session.mean("x", epsilon=0.5, lower=0, cap=10)
             except DataSourceError as error:
                 said.append(str(error))
 

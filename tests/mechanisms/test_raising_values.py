@@ -70,8 +70,8 @@ LISTS = {
     "sparse vector": lambda: sd.SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=COUNTING),
     "above threshold": lambda: sd.AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING),
     "step selection": lambda: sd.StepSelection(epsilon=1, sensitivity=COUNTING),
-    "sum": lambda: sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=100),
-    "mean": lambda: sd.ClippedMean(epsilon=1, adjacency="add-remove", cap=100),
+    "sum": lambda: sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=100),
+    "mean": lambda: sd.ClippedMean(epsilon=1, adjacency="add-remove", lower=0, cap=100),
     "quantile": lambda: sd.Quantile(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=100),
 }
 
@@ -112,7 +112,7 @@ def test_a_value_whose_type_has_no_hash_is_the_number_behind_it(kind):
     for make in (
         lambda: sd.NoisyTopK(k=1, epsilon=1, sensitivity=sd.COUNTING),
         lambda: sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(3)),
-        lambda: sd.ClippedSum(epsilon=1, cap=100, adjacency="add-remove"),
+        lambda: sd.ClippedSum(epsilon=1, lower=0, cap=100, adjacency="add-remove"),
     ):
         seen = [make().release([3, value, 7], entropy=sd.Seeded(1)).to_dict() for value in (strange, 5.5)]
         assert seen[0] == seen[1]

@@ -21,12 +21,12 @@ from support.fit import LEVEL
 GRID = {"cap": 3, "growth": 2}
 NEAR = 2.999999999999
 MADE = [
-    ClippedSum(epsilon=2, adjacency="add-remove", **GRID),
+    ClippedSum(epsilon=2, adjacency="add-remove", lower=0, **GRID),
     ClippedSum(epsilon=2, adjacency="replace-one", lower=-2, **GRID),
     ClippedMean(epsilon=2, adjacency="add-remove", lower=None, **GRID),
-    ClippedMean(epsilon=2, adjacency="replace-one", rows_per_unit=2, **GRID),
+    ClippedMean(epsilon=2, adjacency="replace-one", rows_per_unit=2, lower=0, **GRID),
     ClippedVariance(epsilon=2, adjacency="add-remove", lower=None, **GRID),
-    ClippedVariance(epsilon=2, adjacency="replace-one", **GRID),
+    ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, **GRID),
 ]
 every = pytest.mark.parametrize(
     "m",

@@ -148,7 +148,10 @@ def _quantile(rng: random.Random) -> list[Group]:
 
 
 def _sum(rng: random.Random) -> list[Group]:
-    return _table(rng, [["--column", "price"], ["--cap", "1000"], *_unit(rng, rows=True), *_grouped(rng)])
+    return _table(
+        rng,
+        [["--column", "price"], ["--cap", "1000"], ["--lower", "0"], *_unit(rng, rows=True), *_grouped(rng)],
+    )
 
 
 def _randomize(rng: random.Random) -> list[Group]:

@@ -159,7 +159,7 @@ def sessions() -> dict[str, Any]:
         def batch() -> None:
             with session.batch():
                 session.count(epsilon=1)
-                session.sum("amount", **column)
+                session.sum("amount", lower=0, **column)
 
         def watched() -> None:
             with session.watch(threshold=10, positives=1, epsilon=1, sensitivity=sd.COUNTING) as stream:
@@ -174,12 +174,12 @@ def sessions() -> dict[str, Any]:
             "count_distinct_units": lambda: session.count_distinct_units(epsilon=1),
             "quantile": lambda: session.quantile("amount", q=0.5, lower=0, **column),
             "quantiles": lambda: session.quantile("amount", q=[0.25, 0.75], lower=0, **column),
-            "sum": lambda: session.sum("amount", **column),
-            "mean": lambda: session.mean("amount", **column),
+            "sum": lambda: session.sum("amount", lower=0, **column),
+            "mean": lambda: session.mean("amount", lower=0, **column),
             "groups": lambda: session.sum(
-                "amount", by="item", domain=["a", "b"], groups_per_unit=1, **column
+                "amount", by="item", domain=["a", "b"], groups_per_unit=1, lower=0, **column
             ),
-            "bounded": lambda: session.sum("amount", bounds=(0, 10**6), **column),
+            "bounded": lambda: session.sum("amount", bounds=(0, 10**6), lower=0, **column),
             "randomize": lambda: local.randomize("amount", lower=0, upper=100, epsilon=1),
             "batch": batch,
             "watch": watched,

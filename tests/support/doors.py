@@ -57,15 +57,15 @@ def _asked(make: Callable[[], Any]) -> Door:
 
 
 def _clipped_sum() -> Any:
-    return sd.ClippedSum(**COLUMN)
+    return sd.ClippedSum(lower=0, **COLUMN)
 
 
 def _clipped_mean() -> Any:
-    return sd.ClippedMean(**COLUMN)
+    return sd.ClippedMean(lower=0, **COLUMN)
 
 
 def _clipped_variance() -> Any:
-    return sd.ClippedVariance(**COLUMN)
+    return sd.ClippedVariance(lower=0, **COLUMN)
 
 
 def _figure(plant: Any, entropy: Any) -> Any:

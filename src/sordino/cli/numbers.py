@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -29,7 +30,7 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_range, describe_release, write_rows
+from sordino.cli.output import describe_range, describe_release, format_cell, write_rows
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
@@ -42,6 +43,10 @@ RANK = (
     "bucket with it count as at it."
 )
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
+TRUE = (
+    "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies below "
+    "--lower; empty: no end is known."
+)
 CLIPPED = (
     "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
     "not known."
@@ -51,7 +56,9 @@ MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
     "lies in the declared range."
 )
-TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
+TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped", "true_low", "true_high")
+# What stands in these columns is known only where no declared range is asked for.
+_OF_CLIPS = ("capped", "true_low", "true_high")
 DEVIATION = "standard_deviation"
 
 
@@ -96,19 +103,18 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
 
 def _stack_column_options(request: type[ColumnRequest[Any]]) -> Callable[[Any], Any]:
     """Return the options that say which numbers are looked at."""
-    # The command says "none" where Python says None. On the command line a unit is whom the guarantee
-    # protects, so that one is called --scale.
-    lower = next(field.default for field in fields(request) if field.name == "lower")
+    # The command says "none" where Python says None. It is asked for: of numbers below a bound that nobody
+    # thought of some would count as more than they are. Only quantiles of both signs are right by default.
+    asked: dict[str, Any] = {"default": "none", "show_default": True, "required": False}
     return stack(
         take(
             request,
             "lower",
             type=DecimalsOr("none"),
             metavar="L",
-            required=False,
-            default="none" if lower is MISSING else f"{lower:g}",
-            show_default=True,
+            **(asked if request is QuantileRequest else {}),
         ),
+        # On the command line a unit is whom the guarantee protects, so this one is called --scale.
         take(request, "cap", type=NUMBER, metavar="U"),
         take(request, "growth", type=NUMBER),
         take(request, "unit", "--scale", type=NUMBER, default="1"),
@@ -220,24 +226,32 @@ def _release_figure(
         )
     # The labels of a release in groups are those of the column of the groups.
     facts, notes = describe_release(kind, release, asked.unit, asked.where, asked.by, domain)
-    facts |= {"column": asked.column}
+    lower = None if asked.lower == "none" else float(asked.lower)
+    facts |= {"column": asked.column, "lower": lower}
+    if lower is not None:
+        notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
+    if asked.unit.max_rows is not None:
+        notes.append(
+            f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
+        )
     grouped = isinstance(release, Groups)
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
     if kind == "variance":
         columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
-    said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
+    said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = describe_range(
             bounds, release.rows[0].release if isinstance(release, Groups) else release
         )
         # Within bounds no clip is searched for, so nothing can be capped.
-        columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
+        columns, said = tuple(name for name in columns if name not in _OF_CLIPS), [MOVED, *told]
+        facts |= ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
         {"item": item} | row if grouped else row
         for item, one in pairs
-        for row in (_list_quantiles(q, one) if kind == "quantile" else [_describe_figure(kind, one, bounds)])
+        for row in (_list_quantiles(q, one) if kind == "quantile" else [_describe_figure(kind, one, asked)])
     ]
     if grouped:
         facts |= {"groups_per_unit": asked.groups_per_unit or 1}
@@ -284,7 +298,7 @@ def _list_quantiles(q: tuple[Fraction, ...], release: Any) -> list[dict[str, Any
     ]
 
 
-def _describe_figure(kind: str, release: Any, bounds: tuple[Fraction, Fraction] | None) -> dict[str, Any]:
+def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
     """Return the one row of a figure other than a quantile."""
     (low, high), (clip_low, clip_high) = release.interval, release.clip
     row = {
@@ -297,7 +311,12 @@ def _describe_figure(kind: str, release: Any, bounds: tuple[Fraction, Fraction] 
     }
     if kind == "variance":
         row[DEVIATION] = release.standard_deviation
-    if bounds is None:
-        row["capped"] = release.capped
+    if asked.bounded is None:
+        true_low, true_high = release.true_interval()
+        # Nothing is known of rows that are left out: they may change a mean either way. They make no sum
+        # smaller where no number lies below 0.
+        if asked.unit.max_rows is not None:
+            true_low, true_high = (true_low if kind == "sum" else -math.inf), math.inf
+        row |= {"capped": release.capped, "true_low": true_low, "true_high": true_high}
     described: dict[str, Any] = plain(row)
     return described

@@ -80,7 +80,7 @@ class BoundedValue(Release):
     >>> import sordino as sd
     >>> hours = pl.DataFrame({"hours": [7, 8, 8, 9, 12] * 20})
     >>> session = sd.Session(hours, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
-    >>> total = session.sum("hours", epsilon=1, cap=24, bounds=(0, 2000))
+    >>> total = session.sum("hours", epsilon=1, lower=0, cap=24, bounds=(0, 2000))
     >>> low, high = total.output_range
     >>> [round(low), round(high)], low <= total.value <= high
     ([-24, 2024], True)

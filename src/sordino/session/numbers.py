@@ -54,7 +54,7 @@ class ColumnRequest(Request[R]):
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     # The estimator checks these, as it does for everybody.
     cap: Number = parameter(checked_later, "Public: as far up as anything goes; it can be generous.")
-    lower: Number | None = parameter(checked_later, _LOWER_MEANS, default=0.0)
+    lower: Number | None = parameter(checked_later, _LOWER_MEANS)
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
@@ -176,7 +176,6 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
 
     # `Quantile` checks these, as it does for everybody.
     q: Number | Sequence[Number] = parameter(_list_several, "Which quantiles, rising, such as 0.5,0.99.")
-    lower: Number | None = parameter(checked_later, _LOWER_MEANS)
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.01)
     size_hint: int | None = parameter(
         checked_later, "About how many rows count, as far as that is public.", default=None

@@ -479,7 +479,7 @@ class Session:
         *,
         epsilon: Number,
         cap: Number,
-        lower: Number | None = 0.0,
+        lower: Number | None,
         growth: Number = 1.05,
         unit: Number = 1.0,
         where: str | None = None,
@@ -547,7 +547,7 @@ class Session:
         *,
         epsilon: Number,
         cap: Number,
-        lower: Number | None = 0.0,
+        lower: Number | None,
         growth: Number = 1.05,
         unit: Number = 1.0,
         where: str | None = None,
@@ -599,7 +599,7 @@ class Session:
         *,
         epsilon: Number,
         cap: Number,
-        lower: Number | None = 0.0,
+        lower: Number | None,
         growth: Number = 1.05,
         unit: Number = 1.0,
         where: str | None = None,
@@ -624,7 +624,7 @@ class Session:
         >>> import sordino as sd
         >>> ages = pl.DataFrame({"age": [20, 35, 50, 65, 80] * 400})
         >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
-        >>> spread = session.variance("age", epsilon=1, cap=1000)
+        >>> spread = session.variance("age", epsilon=1, lower=0, cap=1000)
         >>> 15 < spread.standard_deviation < 27
         True
         """

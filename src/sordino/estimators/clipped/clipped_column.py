@@ -66,7 +66,6 @@ class ClippedColumn(Mechanism):
             "values, the less noise. None: minus the cap; then, and for every number below 0, there is a "
             "search on either side of 0."
         ),
-        default=0.0,
     )
     growth: Number = parameter(GROWTH, "By which factor edges grow.", default=1.05)
     unit: Number = parameter(

@@ -55,7 +55,7 @@ class ClippedMean(SizedColumn):
     --------
     >>> import sordino as sd
     >>> incomes = [1200, 2300, 1800, 2100, 9000] * 200
-    >>> mechanism = sd.ClippedMean(epsilon=1, adjacency="add-remove", cap=1e7)
+    >>> mechanism = sd.ClippedMean(epsilon=1, adjacency="add-remove", lower=0, cap=1e7)
     >>> mean = mechanism.release(incomes, entropy=sd.Seeded(7))
     >>> 2800 < mean.value < 3600
     True
@@ -195,15 +195,21 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3", "kulesza2024"),
         proof="clipped-mean.md",
         neighbours=(
-            (ClippedMean(epsilon=2, adjacency="add-remove", cap=8, growth=2), (5,), ()),
+            (ClippedMean(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (5,), ()),
             (
                 ClippedMean(epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2),
                 (2, -2),
                 (),
             ),
-            (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_MEAN_WITNESS,), (0,)),
             (
-                ClippedMean(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
+                ClippedMean(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2),
+                (_MEAN_WITNESS,),
+                (0,),
+            ),
+            (
+                ClippedMean(
+                    epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=False
+                ),
                 (_MEAN_WITNESS, 3),
                 (0, 3),
             ),

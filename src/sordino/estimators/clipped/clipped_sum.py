@@ -56,7 +56,7 @@ class ClippedSum(ClippedColumn):
     --------
     >>> import sordino as sd
     >>> incomes = [1200, 2300, 1800, 2100, 90_000] * 200
-    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e7)
+    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=1e7)
     >>> total = mechanism.release(incomes, entropy=sd.Seeded(7))
     >>> 0.8 * sum(incomes) < total.value < 1.1 * sum(incomes)
     True
@@ -68,7 +68,6 @@ class ClippedSum(ClippedColumn):
             "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the "
             "cap; then, and for every number below 0, there is a clip on either side."
         ),
-        default=0.0,
     )
     one_distance: ClassVar[bool] = True
 
@@ -179,13 +178,13 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(
-            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_SUM_WITNESS,), ()),
+            (ClippedSum(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (_SUM_WITNESS,), ()),
             (
                 ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2),
                 (_SUM_WITNESS, _SUM_WITNESS),
                 (),
             ),
-            (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_SUM_WITNESS,), (0,)),
+            (ClippedSum(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2), (_SUM_WITNESS,), (0,)),
             (
                 ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
                 (_SUM_WITNESS, -8),

@@ -44,7 +44,7 @@ class ClippedValue(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e6)
+    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=1e6)
     >>> total = mechanism.release([12, 30, 7] * 200, entropy=sd.Seeded(7))
     >>> low, high = total.interval
     >>> low < total.value < high, total.clip[1] < 1000, total.capped

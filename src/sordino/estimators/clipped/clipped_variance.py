@@ -59,7 +59,7 @@ class VarianceValue(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> mechanism = sd.ClippedVariance(epsilon=2, adjacency="add-remove", cap=1000)
+    >>> mechanism = sd.ClippedVariance(epsilon=2, adjacency="add-remove", lower=0, cap=1000)
     >>> spread = mechanism.release([20, 30, 40, 50, 60] * 500, entropy=sd.Seeded(7))
     >>> round(spread.standard_deviation), spread.interval[0] < 200 < spread.interval[1]
     (14, True)
@@ -433,7 +433,7 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-variance.md",
         neighbours=(
-            (ClippedVariance(epsilon=2, adjacency="add-remove", cap=8, growth=2), (5,), ()),
+            (ClippedVariance(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (5,), ()),
             (
                 ClippedVariance(
                     epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
@@ -441,9 +441,11 @@ CLAIMS = (
                 (2, -2),
                 (),
             ),
-            (ClippedVariance(epsilon=1, adjacency="replace-one", cap=8, growth=2), (14 / 3,), (0,)),
+            (ClippedVariance(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2), (14 / 3,), (0,)),
             (
-                ClippedVariance(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
+                ClippedVariance(
+                    epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=False
+                ),
                 (8 - 2**-40, 3),
                 (0, 3),
             ),
