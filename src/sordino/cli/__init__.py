@@ -19,6 +19,7 @@ import click
 
 from sordino import errors
 from sordino.cli._say import say
+from sordino.cli.near import NearGroup
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
@@ -50,7 +51,7 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(NearGroup):
     """A group whose commands are imported when they are called: `--help` costs no engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
