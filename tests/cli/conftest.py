@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sordino.cli import run, work
+from support.release_lines import paid
 
 
 @dataclass
@@ -72,11 +73,8 @@ def top(sordino, orders, tmp_path):
         options = base | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
         if "k" in changes:
             options["-k"] = options.pop("--k")
-        # Who pays is always said; most tests need no account.
-        if not {*flags, *options} & {"--ledger", "--account", "--seed", "--no-ledger"}:
-            flags = (*flags, "--no-ledger")
         listed = [part for name, value in options.items() if value is not None for part in (name, value)]
-        return sordino("top", source or orders, *listed, *flags)
+        return sordino("top", source or orders, *paid(*listed, *flags))
 
     return call
 

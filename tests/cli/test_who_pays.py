@@ -26,9 +26,9 @@ def release(told):
 
 @pytest.fixture
 def empty(tmp_path, monkeypatch):
-    """A folder in which a file that is opened is not found, or never answers."""
+    """A folder in which whatever is opened is not there, or cannot be read."""
     monkeypatch.chdir(tmp_path)
-    # Whoever opens it to read waits for ever.
+    # A named pipe is no list of labels: whoever looks at it ends with another code.
     os.mkfifo(tmp_path / "items.csv")
     return tmp_path
 
@@ -53,7 +53,7 @@ def test_every_command_that_releases_is_here():
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
 def test_who_pays_is_said_before_anything_is_read(release, empty, which):
-    """No source is there, and to open the domain would take for ever: only a refusal before both ends with 2."""
+    """No source is there, and the domain cannot be read: only a refusal before both ends with 2."""
     assert_nothing_was_read(which, release(which), "--ledger", "--account", "--no-ledger")
     assert_nothing_was_read(which, release(which, "--synthetic"), "--no-ledger")
     for both in (("--no-ledger", *LEDGER), ("--no-ledger", *LEDGER[:2]), ("--no-ledger", *LEDGER[2:])):

@@ -40,6 +40,12 @@ GIVEN = {"above on stdin": "tea,7\nrice,1\n", "randomize on stdin": "x\n1\n2\n"}
 """What comes on standard input."""
 
 
+def paid(*flags):
+    """Return flags that say who pays: as they stand if they do, else with `--no-ledger`."""
+    said = {"--ledger", "--account", "--no-ledger", "--seed"}.intersection(map(str, flags))
+    return flags if said else (*flags, "--no-ledger")
+
+
 def write_files(folder):
     """Make what the lines read."""
     for name, text in {
