@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Callable, Iterable
@@ -98,7 +97,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
+def did_you_mean(name: Any, names: Iterable[str]) -> str:
     """Return the end of a message about a public name that is not among `names`: the nearest ones, if any.
 
     Examples
@@ -107,6 +106,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     >>> did_you_mean("Custmer", ["customer", "product"]), did_you_mean("x", ["customer"])
     (" Did you mean 'customer'?", '')
     """
+    # What was given may be anything; only a text is like another one.
+    if not isinstance(name, str):
+        return ""
+    # Only a mistake needs it.
+    import difflib  # noqa: PLC0415
+
     known = list(names)
     # Capitals are what is mistaken most often.
     near = difflib.get_close_matches(name.lower(), [one.lower() for one in known], n=3)

@@ -126,11 +126,20 @@ def test_a_large_delta_is_meant(create, tmp_path):
     zcdp = ("--meter", "zcdp", "--delta")
     refused = create(*zcdp, "0.0015")
     assert_refused(
-        refused, tmp_path, 2, "--delta must be at most 0.001", "one unit in 666", "--yes-i-mean-it"
+        refused,
+        tmp_path,
+        2,
+        "--delta must be at most 0.001",
+        "with a probability of 0.0015 keeps",
+        "--yes-i-mean-it",
     )
     hinted = create(*zcdp, "0.0003", "--size-hint", 5000)
     assert_refused(
-        hinted, tmp_path, 2, "--delta must be at most 1/5000", "of 5,000 units 2", "one unit in 3,333"
+        hinted,
+        tmp_path,
+        2,
+        "--delta must be at most 1/5000",
+        "0.0003 keeps that promise, too: of 5,000 units 1.5 on average",
     )
     # A small hint makes nothing looser.
     assert_refused(create(*zcdp, "0.0015", "--size-hint", 10), tmp_path, 2, "at most 0.001")

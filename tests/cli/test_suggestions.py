@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sordino.constraints import did_you_mean
+
 
 @pytest.mark.parametrize(
     ("words", "meant"),
@@ -22,6 +24,11 @@ def test_commands_and_options(sordino, words, meant):
     assert "No such" in said.err
     assert "Did you mean" in said.err
     assert meant in said.err
+
+
+def test_what_is_no_text_is_like_nothing():
+    for name in (None, 3, b"customer", ["customer"]):
+        assert did_you_mean(name, ["customer"]) == ""
 
 
 def test_what_is_like_nothing_is_only_refused(sordino):

@@ -6,7 +6,6 @@ calls the library writes the number down in a program.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import click
@@ -18,7 +17,7 @@ MOST_EPSILON = 10
 MOST_BUDGET = 100
 """What an account, or a share of one, may hold unasked."""
 MOST_DELTA = Fraction(1, 1000)
-"""The delta of an account that goes unasked; where less than one unit in N is asked for, 1/N."""
+"""The largest delta that an account may have unasked; of N units, where that is less, 1/N."""
 
 CONSENT = click.option(
     "--yes-i-mean-it",
@@ -58,15 +57,16 @@ def require_small_delta(delta: Fraction, units: int | None, *, given: bool) -> N
     InvalidParameter
         If it is above 1/1000 or, of N units, above 1/N, and consent was not given.
     """
-    hinted = units is not None and Fraction(1, units) < MOST_DELTA
-    if given or delta <= (Fraction(1, units) if units is not None and hinted else MOST_DELTA):
+    limit = MOST_DELTA if units is None else min(MOST_DELTA, Fraction(1, units))
+    if given or delta <= limit:
         return
-    most = f"1/{units}" if hinted else f"{float(MOST_DELTA):g}"
-    # Rounded so that no more units are hidden than is true.
-    among = "" if units is None else f": of {units:,} units {math.ceil(units * delta):,}"
+    from sordino.cost.conversion import digits
+
+    most = digits(MOST_DELTA) if limit == MOST_DELTA else f"1/{units}"
+    among = "" if units is None else f": of {units:,} units {digits(units * delta)} on average"
     raise InvalidParameter(
-        f"--delta must be at most {most} unless --yes-i-mean-it is given. Also who publishes one unit in "
-        f"{math.floor(1 / delta):,} as it is keeps that promise{among}."
+        f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes each unit as it is "
+        f"with a probability of {digits(delta)} keeps that promise, too{among}."
     )
 
 

@@ -317,7 +317,8 @@ def _check_source(wanted: AccountOptions) -> None:
         source = open_source(wanted.source, csv=make_csv_format(wanted.csv))
     except (DataSourceError, UnsupportedBackend) as error:
         raise type(error)(
-            f"{error} Give --not-yet for a source that is not there yet, and source name:NAME for what is no file."
+            f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME for what is "
+            "no file."
         ) from None
     if wanted.unit is not None:
         source.label_index(wanted.unit, "--unit")

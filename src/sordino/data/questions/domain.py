@@ -287,7 +287,7 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
             raise DataSourceError(f"The domain file must have a header line; {path} has none.")
         raise InvalidParameter(
             f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
-            f"{did_you_mean(wanted or '', names)}"
+            f"{did_you_mean(wanted, names)}"
         )
     return wanted
 
