@@ -49,7 +49,7 @@ def report():
             "create",
             *account,
             "--epsilon",
-            "1000",
+            "100",
             "--unit",
             "user",
             "--source",

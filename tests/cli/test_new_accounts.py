@@ -118,6 +118,9 @@ def test_a_share_in_rho_is_judged_by_its_epsilon(create, sordino):
     refused = sordino(*grant, 55)
     assert (refused.code, refused.out) == (2, "")
     assert "The epsilon of a share must be at most 100" in refused.err
+    for none in (0, -1):
+        assert "--rho must be a number in (0, inf)" in sordino(*grant, none).err
+    assert sordino(*grant, "1e99").code == 2
     assert sordino(*grant, 45).code == 0
     assert sordino(*grant, 55, "--yes-i-mean-it").code == 0
 

@@ -13,7 +13,7 @@ from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_s
 from sordino.cli.near import NearGroup
 from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, CsvOptions, bare_csv_options, gather, require_one
 from sordino.cli.output import write_lines, write_rows
-from sordino.constraints import COUNT
+from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
@@ -217,6 +217,7 @@ def grant(
         )
     amount = epsilon if rho is None else rho
     assert amount is not None  # noqa: S101  (exactly one was given)
+    POSITIVE(f"--{parent.measure}", amount)
     # A rho is judged by the epsilon that it means at the delta of the account.
     worth = amount if rho is None else Fraction(ZCDP(rho=rho).epsilon(parent.delta))
     require_consent("The epsilon of a share", worth, MOST_BUDGET, given=consent)
