@@ -50,7 +50,7 @@ def report():
             "create",
             *account,
             "--epsilon",
-            "1000",
+            "100",
             "--unit",
             "user",
             "--source",

@@ -261,11 +261,11 @@ def tables(folder):
         path.write_text("user,item\n" + "".join(rows), encoding="utf-8")
 
         def count(_, path=path):
-            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove")) as session:
+            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None) as session:
                 return session.count_distinct_units(epsilon=1)
 
         def top(_, path=path):
-            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove")) as session:
+            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None) as session:
                 return session.top_k("item", k=1, epsilon=1, domain=["tea", "milk", "rum"])
 
         jobs[name] = (nothing, count), (nothing, top)

@@ -194,7 +194,7 @@ def test_an_error_of_the_callers_writer_is_what_it_was(path):
     def write(block):
         raise raised
 
-    session = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"))
+    session = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"), ledger=None)
     error = leaving(lambda: session.randomize("told", lower=0, upper=4096, epsilon=0.1, write=write))
     assert error is raised
     clean(error)
@@ -295,11 +295,11 @@ def test_rows_that_stand_in_memory_are_not_printed(tmp_path):
         assert str(SECRET) in repr(frame.to_arrow() if isinstance(source, pl.LazyFrame) else source), (
             "or the test says nothing"
         )
-        session = sd.Session(source, unit=unit)
+        session = sd.Session(source, unit=unit, ledger=None)
         assert str(SECRET) not in repr(session._desk.source.backend)
         for refused in (
-            lambda source=source: sd.Session(source, unit="user"),
-            lambda source=source: sd.Session(source, unit=unit, csv=3),
+            lambda source=source: sd.Session(source, unit="user", ledger=None),
+            lambda source=source: sd.Session(source, unit=unit, ledger=None, csv=3),
             lambda source=source: open_source(source, name=7),
             lambda session=session: session.top_k("item", k=0, **FEW),
             lambda session=session: session.top_k("nothing", k=1, **FEW),

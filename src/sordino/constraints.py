@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -95,6 +95,28 @@ def shown(value: Any) -> str:
         else type(value).__name__
     )
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def did_you_mean(name: Any, names: Iterable[str]) -> str:
+    """Return the end of a message about a public name that is not among `names`: the nearest ones, if any.
+
+    Examples
+    --------
+    >>> from sordino.constraints import did_you_mean
+    >>> did_you_mean("Custmer", ["customer", "product"]), did_you_mean("x", ["customer"])
+    (" Did you mean 'customer'?", '')
+    """
+    # What was given may be anything; only a text is like another one.
+    if not isinstance(name, str):
+        return ""
+    # Only a mistake needs it.
+    import difflib  # noqa: PLC0415
+
+    known = list(names)
+    # Capitals are what is mistaken most often.
+    near = difflib.get_close_matches(name.lower(), [one.lower() for one in known], n=3)
+    meant = [one for one in known if one.lower() in near]
+    return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
 
 
 # Each `_accept_...` returns the value to keep, or None to refuse it.

@@ -325,7 +325,16 @@ def way_of_top() -> tuple[int, int, list[str]]:
             "--user",
             "user",
         ]
-        command += ["-k", "1", "--epsilon", "1", "--domain", str(folder / "items.txt"), "--quiet"]
+        command += [
+            "-k",
+            "1",
+            "--epsilon",
+            "1",
+            "--domain",
+            str(folder / "items.txt"),
+            "--no-ledger",
+            "--quiet",
+        ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     head, *files = ran.stderr.strip().splitlines()

@@ -42,6 +42,36 @@ def test_links_inside_the_tree_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+RELEASE = re.compile(
+    r"^[^#\n]*\bsordino (?:top|above|count|histogram|quantile|sum|mean|variance|randomize|select) (?:\\\n|.)*",
+    re.MULTILINE,
+)
+SHOWN = re.compile(r"^```(?:console|text|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def released(text):
+    """Return the commands in the blocks of a page that a reader would type, but for summaries of their options."""
+    commands = [line for block in SHOWN.findall(text) for line in RELEASE.findall(block)]
+    return [line for line in commands if "--epsilon E" not in line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_release_that_is_shown_says_who_pays(page):
+    found = released(page.read_text(encoding="utf-8"))
+    assert [line for line in found if not re.search(r"--(?:no-)?ledger\b|--seed\b", line)] == []
+
+
+def test_releases_on_pages_are_found():
+    page = "```console\n$ cat x | sordino above - -c 1 \\\n    --ledger b.db\n$ sordino count x.csv\n```\nsordino top y\n"
+    assert released(page) == ["$ cat x | sordino above - -c 1 \\\n    --ledger b.db", "$ sordino count x.csv"]
+    known = {
+        line.split("sordino ")[1].split()[0]
+        for page in PAGES
+        for line in released(page.read_text(encoding="utf-8"))
+    }
+    assert {"top", "above", "select", "quantile", "randomize", "count", "sum"} <= known
+
+
 def test_no_page_waits_to_be_filled():
     marker = "OUTPUT-TO" + "-FILL"
     assert [name(page) for page in PAGES if marker in page.read_text(encoding="utf-8")] == []

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sordino.cli import run, work
+from support.release_lines import paid
 
 
 @dataclass
@@ -73,7 +74,7 @@ def top(sordino, orders, tmp_path):
         if "k" in changes:
             options["-k"] = options.pop("--k")
         listed = [part for name, value in options.items() if value is not None for part in (name, value)]
-        return sordino("top", source or orders, *listed, *flags)
+        return sordino("top", source or orders, *paid(*listed, *flags))
 
     return call
 

@@ -7,6 +7,8 @@ import io
 
 import pytest
 
+from support.release_lines import paid
+
 
 @pytest.fixture
 def above(sordino, orders, tmp_path):
@@ -26,7 +28,7 @@ def above(sordino, orders, tmp_path):
         if "c" in changes:
             options["-c"] = options.pop("--c")
         listed = [part for name, value in options.items() if value is not None for part in (name, value)]
-        return sordino("above", source or orders, *listed, *flags)
+        return sordino("above", source or orders, *paid(*listed, *flags))
 
     return call
 
@@ -132,6 +134,7 @@ def test_a_range_as_domain(sordino, orders):
         3,
         "--epsilon",
         4,
+        "--no-ledger",
     )
     result = sordino(*line, "--domain-range", "0:1000000000000")
     assert [row["item"] for row in result.json["rows"]] == ["3", "4"]
@@ -182,5 +185,5 @@ def test_public_mistakes_cost_nothing(above, sordino, account, changes, flags, w
 
 
 def test_a_budget_that_does_not_allow_the_worst_case(above, account):
-    result = above(*account, epsilon=11)
+    result = above(*account, "--yes-i-mean-it", epsilon=11)
     assert (result.code, result.out) == (3, "")

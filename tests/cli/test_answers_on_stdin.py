@@ -23,6 +23,7 @@ from sordino.data.csv.answer_lines import read_number
 from sordino.errors import DataSourceError
 
 LINE = ("above", "-", "--threshold", 100, "-c", 2, "--epsilon", 4, "--sensitivity", 1, "--monotone")
+FREE = (*LINE, "--no-ledger")
 FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
 
 
@@ -63,10 +64,10 @@ def test_it_stops_when_enough_was_found_without_reading_on(told, sordino, accoun
 
 def test_other_formats(told):
     text = 'a,-1000000\n"b; ""c""",1e6\n\x1b[31m,-9e9\n'
-    rows = list(csv.reader(io.StringIO(told(text, *LINE, "--format", "csv").out)))
+    rows = list(csv.reader(io.StringIO(told(text, *FREE, "--format", "csv").out)))
     assert rows[0] == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated"]
     assert [row[:2] for row in rows[1:]] == [["a", "no"], ['b; "c"', "yes"], ["\x1b[31m", "no"]]
-    odd = told("a\rb,-9e9\n", *LINE, "--format", "csv").out
+    odd = told("a\rb,-9e9\n", *FREE, "--format", "csv").out
     assert list(csv.reader(io.StringIO(odd, newline="")))[1][:2] == ["a\rb", "no"]
     table = told(text, *LINE, "--format", "table", *FIXED).out.splitlines()
     assert table[0].split() == ["above", "gap", "label"]
@@ -74,17 +75,17 @@ def test_other_formats(told):
     assert "\\x1b[31m" in table[3]
     assert table[4].startswith("Asked: 3. Spent: epsilon ")
     assert "SIMULATED" in table[5]
-    semicolons = told("é;1e6\n".encode("latin-1"), *LINE, "--delimiter", ";", "--encoding", "latin-1")
+    semicolons = told("é;1e6\n".encode("latin-1"), *FREE, "--delimiter", ";", "--encoding", "latin-1")
     assert [line["label"] for line in semicolons.lines] == ["é"]
 
 
 def test_counts_have_whole_gaps(told):
-    assert told("a,1e6\n", *LINE, "--step", 1).lines[0]["gap"].is_integer()
-    assert told("a,1e6\n", *LINE, "--step", 3).code == 2
+    assert told("a,1e6\n", *FREE, "--step", 1).lines[0]["gap"].is_integer()
+    assert told("a,1e6\n", *FREE, "--step", 3).code == 2
 
 
 def test_the_adaptive_one(told):
-    result = told("a,1e6\n" * 9, *LINE, "--adaptive")
+    result = told("a,1e6\n" * 9, *FREE, "--adaptive")
     assert len(result.lines) > 2
     assert {line["branch"] for line in result.lines} == {0}
 
@@ -239,12 +240,12 @@ def test_public_mistakes_cost_nothing_and_read_nothing(told, sordino, account, o
 
 
 def test_the_sensitivity_and_the_adjacency_are_said(told, account):
-    missing = told("a,1\n", *LINE[:8])
+    missing = told("a,1\n", *LINE[:8], "--no-ledger")
     assert (missing.code, missing.left) == (2, 4)
     assert "--sensitivity must say" in missing.err
     other = told("a,1\n", *LINE[:-1], "--adjacency", "replace-one", *account)
     assert (other.code, other.left) == (5, 4)
-    small = told("a,1\n", *LINE, "--epsilon", 11, *account)
+    small = told("a,1\n", *LINE, "--epsilon", 11, "--yes-i-mean-it", *account)
     assert (small.code, small.left) == (3, 4)
 
 
@@ -443,7 +444,7 @@ def test_a_closed_stdin_is_refused_before_the_charge(sordino, account):
 
 def test_a_full_disk_at_stdout_is_said(child):
     with Path("/dev/full").open("w") as full:
-        process = child(*LINE, stdout=full)
+        process = child(*FREE, stdout=full)
         _, err = process.communicate(b"a,1\n", timeout=60)
     assert process.returncode == 4
     assert b"could not be written to stdout" in err

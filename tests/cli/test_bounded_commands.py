@@ -114,7 +114,7 @@ def test_neighbours_are_told_the_same_but_for_the_figure(sordino, tmp_path, name
 
 def test_what_is_refused(sordino, tmp_path):
     path = amounts(tmp_path / "a")
-    row = ("--row-is-unit", "--epsilon", 1)
+    row = ("--row-is-unit", "--epsilon", 1, "--no-ledger")
     refused = [
         (("count", path, *row, "--bounded", 5, 5), "the second one larger"),
         (("count", path, *row, "--bounded", 0, "0.5"), "at least as far apart as one unit"),

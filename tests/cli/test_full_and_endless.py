@@ -53,21 +53,22 @@ def gone():
     os.close(front)
 
 
+FREE = ("--epsilon", 1, "--no-ledger")
 WRITERS = {
-    "count": (("count", "orders.csv", "--row-is-unit", "--epsilon", 1), LOST),
+    "count": (("count", "orders.csv", "--row-is-unit", *FREE), LOST),
     "version": (("--version",), STOPPED),
-    "above on stdin": (("above", "-", "--threshold", 1, "-c", 1, "--epsilon", 1, "--sensitivity", 1), LOST),
+    "above on stdin": (("above", "-", "--threshold", 1, "-c", 1, "--sensitivity", 1, *FREE), LOST),
     "help": (("top", "--help"), STOPPED),
     "randomize": (
-        ("randomize", "orders.csv", "--column", "price", "--lower", 0, "--upper", 9, "--epsilon", 1),
+        ("randomize", "orders.csv", "--column", "price", "--lower", 0, "--upper", 9, *FREE),
         LOST,
     ),
     "randomize on stdin": (
-        ("randomize", "-", "--column", "x", "--lower", 0, "--upper", 9, "--epsilon", 1),
+        ("randomize", "-", "--column", "x", "--lower", 0, "--upper", 9, *FREE),
         LOST,
     ),
     "select": (
-        ("select", "items.csv", "--score", "code", "--epsilon", 1, "--sensitivity", 1, "--format", "csv"),
+        ("select", "items.csv", "--score", "code", "--sensitivity", 1, "--format", "csv", *FREE),
         LOST,
     ),
     "plan": (("plan", "selector", "-m", 3, "--epsilon", 1), LOST),
@@ -84,8 +85,7 @@ WRITERS = {
             "--cap",
             9,
             "--row-is-unit",
-            "--epsilon",
-            1,
+            *FREE,
         ),
         LOST,
     ),
@@ -125,17 +125,14 @@ def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(end, sordino
 
 @pytest.mark.parametrize("end", ["full", "gone"])
 def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
-    line = ("count", orders, "--row-is-unit", "--no-quiet")
+    line = ("count", orders, "--row-is-unit", "--no-quiet", "--no-ledger")
     stream = request.getfixturevalue(end)
     released = started(*line, "--epsilon", 1, stderr=stream)
     assert released.returncode == 0
     assert json.loads(released.stdout)["release"] == "count"
     assert started(*line, "--epsilon", "nan", stderr=stream).returncode == 2
     assert (
-        started(
-            "count", orders.with_name("none.csv"), "--row-is-unit", "--epsilon", 1, stderr=stream
-        ).returncode
-        == 4
+        started("count", orders.with_name("none.csv"), "--row-is-unit", *FREE, stderr=stream).returncode == 4
     )
 
 
@@ -176,6 +173,7 @@ def test_a_label_that_stdout_has_no_letters_for_is_spelled(form, tmp_path):
         1,
         "--epsilon",
         1,
+        "--no-ledger",
         "--format",
         form,
     )
@@ -206,7 +204,7 @@ source.rehearsed = engine_module.rehearsed
 {twin}
 cli.main()
 """
-    line = ("count", orders, "--row-is-unit", "--epsilon", 1)
+    line = ("count", orders, "--row-is-unit", *FREE)
     done = started(*line, code=failing.replace("{twin}", ""))
     assert (done.returncode, done.stderr.decode()) == (130, cli.INTERRUPTED + "\n")
     deaf = "def hear(number, frame):\n    raise KeyboardInterrupt\ncli._receive_signal = hear"
@@ -299,6 +297,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
         "9",
         "--sensitivity",
         "1",
+        "--no-ledger",
     ]
     ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     with subprocess.Popen(
@@ -345,8 +344,8 @@ class Endless:
         return found[:size]
 
 
-ABOVE = ("above", "-", "--threshold", 5, "-c", 1, "--epsilon", 9, "--sensitivity", 1)
-RANDOMIZE = ("randomize", "-", "--column", "x", "--lower", 0, "--upper", 1, "--epsilon", 1)
+ABOVE = ("above", "-", "--threshold", 5, "-c", 1, "--sensitivity", 1, *FREE)
+RANDOMIZE = ("randomize", "-", "--column", "x", "--lower", 0, "--upper", 1, *FREE)
 ZEROS, LETTERS = b"\0" * (1 << 16), b"x" * (1 << 16)
 ENDLESS = {
     # line, first bytes, all others, exit code, most MiB that may be taken before the end
@@ -394,12 +393,12 @@ def test_what_is_no_ordinary_file_is_refused_unread(sordino, orders, tmp_path):
     """A device or a named pipe has no end that anybody knows: it is refused before it is opened, which could wait for ever."""
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    unit = ("--row-is-unit", "--epsilon", 1)
+    unit = ("--row-is-unit", *FREE)
     for path in (pipe, Path("/dev/zero")):
         for line in (
             ("count", path, *unit),
-            ("randomize", path, "--column", "x", "--lower", 0, "--upper", 1, "--epsilon", 1),
-            ("select", path, "--score", "x", "--sensitivity", 1, "--epsilon", 1),
+            ("randomize", path, "--column", "x", "--lower", 0, "--upper", 1, *FREE),
+            ("select", path, "--score", "x", "--sensitivity", 1, *FREE),
             ("top", orders, "--item", "product", "-k", 1, "--domain", path, *unit),
         ):
             result = sordino(*line)
@@ -421,8 +420,7 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
             "-k",
             1,
             "--row-is-unit",
-            "--epsilon",
-            1,
+            *FREE,
             "--domain",
             listed,
         )

@@ -8,7 +8,9 @@ import sqlite3
 
 import pytest
 
-NEW = ("--epsilon", 3, "--unit", "customer", "--source", "orders.csv")
+from support.release_lines import RELEASE_LINES, write_files
+
+NEW = ("--epsilon", 3, "--unit", "customer", "--source", "name:orders")
 
 
 @pytest.fixture
@@ -201,29 +203,14 @@ def test_backup_copies_every_account_and_prints_their_heads(sordino, url, ledger
     assert (nowhere.code, nowhere.out) == (5, "")
 
 
-SEEDED = {
-    "top": ("--item", "item", "--user", "u", "-k", 1, "--domain", "items.csv"),
-    "above": ("--item", "item", "--user", "u", "--threshold", 5, "-c", 1, "--domain", "items.csv"),
-    "histogram": ("--item", "item", "--user", "u", "--domain", "items.csv"),
-    "count": ("--user", "u"),
-    "quantile": ("--column", "x", "--q", "0.5", "--lower", 0, "--cap", 9, "--user", "u", "--max-rows", 1),
-    "sum": ("--column", "x", "--lower", 0, "--cap", 9, "--user", "u", "--max-rows", 1),
-    "mean": ("--column", "x", "--lower", 0, "--cap", 9, "--user", "u", "--max-rows", 1),
-    "variance": ("--column", "x", "--lower", 0, "--cap", 9, "--user", "u", "--max-rows", 1),
-    "randomize": ("--column", "x", "--lower", 0, "--upper", 9, "--user", "u", "--max-rows", 1),
-    "select": ("--score", "x", "--sensitivity", 1),
-}
-
-
-@pytest.mark.parametrize("command", SEEDED)
-def test_no_command_charges_a_ledger_for_predictable_noise(sordino, url, tmp_path, monkeypatch, command):
+@pytest.mark.parametrize("which", RELEASE_LINES)
+def test_no_command_charges_a_ledger_for_predictable_noise(sordino, url, tmp_path, monkeypatch, which):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "orders.csv").write_text("u,item,x\na,tea,1\nb,rice,2\n")
-    (tmp_path / "items.csv").write_text("item\ntea\nrice\n")
+    write_files(tmp_path)
     before = sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"]
     for synthetic in ((), ("--synthetic",)):
         seeded = ("--epsilon", 1, "--seed", 7, *synthetic, "--ledger", url, "--account", "shop")
-        made = sordino(command, "orders.csv", *SEEDED[command], *seeded)
+        made = sordino(*RELEASE_LINES[which], *seeded)
         assert (made.code, made.out) == (2, "")
         assert "--seed" in made.err
     assert sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"] == before

@@ -147,7 +147,7 @@ def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
 
 def test_what_is_refused(sordino, tmp_path):
     path = amounts(tmp_path / "a")
-    base = ("--column", "amount", "--epsilon", 1, "--lower", 0, "--cap", 100)
+    base = ("--column", "amount", "--epsilon", 1, "--lower", 0, "--cap", 100, "--no-ledger")
     row = (*base, "--row-is-unit")
     refused = [
         (("quantile", path, *row, "--q", "1.5"), "Quantile.q must be"),
@@ -156,8 +156,14 @@ def test_what_is_refused(sordino, tmp_path):
         (("quantile", path, *row), "--q"),
         (("quantile", path, *row, "--q", "0.5", "--growth", 1), "growth must be"),
         (("quantile", path, *row, "--q", "0.5", "--lower", 100), "cap must be above"),
-        (("sum", path, "--column", "amount", "--epsilon", 1, "--lower", 0, "--row-is-unit"), "--cap"),
-        (("mean", path, "--column", "amount", "--epsilon", 1, "--cap", 9, "--row-is-unit"), "--lower"),
+        (
+            ("sum", path, "--column", "amount", "--epsilon", 1, "--lower", 0, "--row-is-unit", "--no-ledger"),
+            "--cap",
+        ),
+        (
+            ("mean", path, "--column", "amount", "--epsilon", 1, "--cap", 9, "--row-is-unit", "--no-ledger"),
+            "--lower",
+        ),
         (("sum", path, *base, "--user", "user"), "--max-rows"),
         (("sum", path, *row, "--max-rows", 3), "--max-rows needs --user"),
         (("sum", path, *row, "--lower", "nan"), "not a finite decimal"),
@@ -182,7 +188,7 @@ def test_what_is_refused(sordino, tmp_path):
             "--groups-per-unit",
         ),
         (
-            ("mean", path, "--column", "none", "--epsilon", 1, "--lower", 0, "--cap", 1, "--row-is-unit"),
+            ("mean", path, "--column", "none", *row[2:]),
             "must be a column of the source",
         ),
     ]

@@ -44,7 +44,7 @@ REFUSED = {
     "seed with a ledger": ({"seed": 3}, ("--synthetic",), 2, "cannot be combined with --ledger"),
     "budget": (
         {"epsilon": 11},
-        (),
+        ("--yes-i-mean-it",),
         3,
         "This release needs epsilon 11 but 10 remains in account 'shop'. Nothing was read or released.",
     ),
@@ -56,7 +56,7 @@ REFUSED = {
     "underscores": ({"epsilon": "1_0"}, (), 2, "is not a finite decimal number"),
     "other digits": ({"epsilon": "\u0661"}, (), 2, "is not a finite decimal number"),
     "much too much": ({"epsilon": "1e400"}, (), 2, "is not a finite decimal number"),
-    "too much for noise": ({"epsilon": "1e90"}, (), 2, "a rate of at most 2^40"),
+    "too much for noise": ({"epsilon": "1e90"}, ("--yes-i-mean-it",), 2, "a rate of at most 2^40"),
     "an empty domain": ({"domain": ""}, ("--assume-public",), 2, "Give exactly one of --domain"),
     "unknown option": ({}, ("--frobnicate",), 2, "No such option"),
 }

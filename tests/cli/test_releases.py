@@ -69,7 +69,7 @@ def test_more_k_than_the_data_have_items(top):
 
 
 def test_counts_and_histogram(sordino, orders, tmp_path):
-    common = (orders, "--epsilon", 5)
+    common = (orders, "--epsilon", 5, "--no-ledger")
     rows = sordino("count", *common, "--row-is-unit")
     assert abs(rows.json["rows"][0]["estimate"] - 544) < 20
     units = sordino("count", *common, "--user", "customer", "--units")
@@ -102,7 +102,14 @@ def test_where_keeps_rows(top, sordino, orders):
     assert abs(rows["rice"] - 100) < 40
     assert result.json["where"] == "TRY_CAST(price AS DOUBLE) > 3.5"
     count = sordino(
-        "count", orders, "--epsilon", 5, "--row-is-unit", "--where", "product = 'rice' AND NOT price = '3'"
+        "count",
+        orders,
+        "--epsilon",
+        5,
+        "--no-ledger",
+        "--row-is-unit",
+        "--where",
+        "product = 'rice' AND NOT price = '3'",
     )
     assert abs(count.json["rows"][0]["estimate"] - 100) < 20
 
@@ -131,7 +138,7 @@ def test_notices_are_constant(top, account):
     loud = top("--no-quiet", *account).err
     assert loud == top("--no-quiet", *account, domain_column="code", k=1, epsilon=1).err
     assert "how many is private" in loud
-    assert "No --ledger was given" in top("--no-quiet").err
+    assert "--no-ledger: nothing remembers" in top("--no-quiet").err
     assert top().err == ""
 
 
@@ -154,7 +161,7 @@ def test_sources_of_every_kind(top, orders, tmp_path):
 def test_the_installed_command(orders, tmp_path):
     command = Path(sys.executable).with_name("sordino")
     done = subprocess.run(
-        [command, "count", orders, "--row-is-unit", "--epsilon", "1"],
+        [command, "count", orders, "--row-is-unit", "--epsilon", "1", "--no-ledger"],
         capture_output=True,
         text=True,
         check=False,
@@ -169,7 +176,9 @@ def test_the_installed_command(orders, tmp_path):
 
 def test_a_reader_that_leaves_is_no_error(orders):
     command = Path(sys.executable).with_name("sordino")
-    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 | true; echo ${{PIPESTATUS[0]}}"
+    line = (
+        f"'{command}' count '{orders}' --row-is-unit --epsilon 1 --no-ledger | true; echo ${{PIPESTATUS[0]}}"
+    )
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert done.stderr == ""
     assert done.stdout.strip() == "0"
@@ -178,7 +187,7 @@ def test_a_reader_that_leaves_is_no_error(orders):
 def test_a_full_disk_at_stdout_is_said(orders):
     command = Path(sys.executable).with_name("sordino")
     with Path("/dev/full").open("w") as full:
-        line = [command, "count", orders, "--row-is-unit", "--epsilon", "1"]
+        line = [command, "count", orders, "--row-is-unit", "--epsilon", "1", "--no-ledger"]
         done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 4
     assert "could not be written to stdout" in done.stderr
@@ -202,6 +211,7 @@ def test_labels_do_not_steer_the_terminal(sordino, orders, tmp_path):
         "--row-is-unit",
         "--epsilon",
         5,
+        "--no-ledger",
         "--domain",
         tmp_path / "odd.csv",
     )
@@ -225,6 +235,7 @@ def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordi
         "customer",
         "--epsilon",
         1,
+        "--no-ledger",
         "--assume-public",
     )
     assert (empty.code, empty.err) == (4, result.err)
@@ -234,11 +245,13 @@ def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordi
 def test_a_closed_stdout_is_refused_before_anything(orders, warnings, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", warnings)
     command = Path(sys.executable).with_name("sordino")
-    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 >&-"
+    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 --no-ledger >&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "Error: stdout must be open: it takes the release.\n")
     silent = subprocess.run(
-        ["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 2>&-"], check=False, timeout=60
+        ["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 --no-ledger 2>&-"],
+        check=False,
+        timeout=60,
     )
     assert silent.returncode == 4
 

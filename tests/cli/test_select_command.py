@@ -10,7 +10,9 @@ import pytest
 
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError
+from support.release_lines import paid
 
+FREE = ("--epsilon", 1, "--sensitivity", 1, "--no-ledger")
 TABLE = b'name,score,note\nsmall,5,x\n"big; ""bigger""",9000,"y ""z"""\nmiddle,"4000",\nnone,,\n'
 
 
@@ -19,7 +21,7 @@ def select(sordino, tmp_path):
     def call(*flags, text=TABLE):
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
-        return sordino("select", path, "--score", "score", "--epsilon", 4, "--sensitivity", 1, *flags)
+        return sordino("select", path, "--score", "score", "--epsilon", 4, "--sensitivity", 1, *paid(*flags))
 
     return call
 
@@ -149,7 +151,7 @@ def test_what_is_public_about_the_file(select, sordino, tmp_path):
         assert (result.code, result.out) == (4 if b"score,score" not in text else result.code, "")
         assert words in result.err
     assert "-k must be at most the number of candidates, 4; got 5." in select("-k", 5).err
-    missing = sordino("select", tmp_path / "none.csv", "--score", "x", "--epsilon", 1, "--sensitivity", 1)
+    missing = sordino("select", tmp_path / "none.csv", "--score", "x", *FREE)
     assert (missing.code, missing.out) == (4, "")
 
 

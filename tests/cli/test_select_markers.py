@@ -14,6 +14,7 @@ import pytest
 
 from sordino.data import CsvFormat, open_markers
 from sordino.smooth import tdt_statistic
+from support.release_lines import paid
 
 TABLE = b"""marker,chromosome,b,c,note
 rs1,1,103,97,
@@ -29,7 +30,7 @@ def select(sordino, tmp_path):
     def call(*flags, text=TABLE, epsilon=20):
         path = tmp_path / "markers.csv"
         path.write_bytes(text)
-        return sordino("select", path, *NEEDED, epsilon, *flags)
+        return sordino("select", path, *NEEDED, epsilon, "--yes-i-mean-it", *paid(*flags))
 
     return call
 
@@ -50,7 +51,7 @@ def families(sordino, tmp_path):
         "--unit",
         "family",
         "--source",
-        "trios",
+        "name:trios",
     )
     assert made.code == 0
     return flags
@@ -204,6 +205,7 @@ def test_public_mistakes_cost_nothing(select, sordino, families, flags, words):
 def test_options_of_the_statistic_need_it(sordino, tmp_path):
     path = tmp_path / "markers.csv"
     path.write_bytes(TABLE)
+    free = ("--epsilon", 1, "--no-ledger")
     for flags in (
         ("--b", "b"),
         ("--families", 5),
@@ -212,11 +214,11 @@ def test_options_of_the_statistic_need_it(sordino, tmp_path):
         ("--scale", "raw"),
         ("--allow-approximate",),
     ):
-        result = sordino("select", path, "--score", "b", "--epsilon", 1, "--sensitivity", 1, *flags)
+        result = sordino("select", path, "--score", "b", "--sensitivity", 1, *free, *flags)
         assert (result.code, result.out) == (2, "")
         assert "needs --statistic tdt" in result.err
-    assert "--score must name" in sordino("select", path, "--epsilon", 1, "--sensitivity", 1).err
-    assert "--families must be given" in sordino("select", path, *NEEDED[:-3], "--epsilon", 1).err
+    assert "--score must name" in sordino("select", path, "--sensitivity", 1, *free).err
+    assert "--families must be given" in sordino("select", path, *NEEDED[:-3], *free).err
 
 
 def test_what_is_public_about_the_file(select):

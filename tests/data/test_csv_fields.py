@@ -90,12 +90,12 @@ from sordino.cli import run
 path = sys.argv[1]
 ask = {
     "count": ["count", path, "--row-is-unit"],
-    "mean": ["mean", path, "--column", "item", "--cap", "5", "--user", "user", "--max-rows", "3"],
+    "mean": ["mean", path, "--column", "item", "--lower", "0", "--cap", "5", "--user", "user", "--max-rows", "3"],
     "top": ["top", path, "--item", "item", "--user", "user", "-k", "1", "--domain-sql", "SELECT 'a'"],
     "randomize": ["randomize", path, "--column", "item", "--lower", "0", "--upper", "1", "--user", "user", "--max-rows", "2"],
     "select": ["select", path, "--score", "item", "--sensitivity", "1", "--delimiter", ";"],
 }
-codes = [run([*ask[name], "--epsilon", "1"]) for name in sys.argv[2:]]
+codes = [run([*ask[name], "--epsilon", "1", "--no-ledger"]) for name in sys.argv[2:]]
 try:  # the peak of this program alone; what getrusage tells begins with that of the process that started it
     with open("/proc/self/status") as file:
         most = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))

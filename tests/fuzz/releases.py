@@ -62,20 +62,25 @@ def released(written: Any, question: Question, release: dict[str, Any], folder: 
 
 def _command(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
     arguments = [release["name"], str(written.target), *_options(question, release, folder)]
+    form = []
     if written.csv is not None:
-        arguments += [
-            "--delimiter",
-            written.csv.delimiter,
-            "--null",
-            written.csv.null,
-            "--encoding",
-            written.csv.encoding,
-        ]
+        form = ["--delimiter", written.csv.delimiter, "--encoding", written.csv.encoding]
+        arguments += ["--null", written.csv.null, *form]
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
     if release["ledger"]:
         unit = ["--row-is-unit"] if question.unit is None else ["--unit", question.unit]
-        made = ["ledger", "create", *account, "--epsilon", "100", "--adjacency", question.adjacency, *unit]
+        made = [
+            "ledger",
+            "create",
+            *account,
+            "--epsilon",
+            "100",
+            "--adjacency",
+            question.adjacency,
+            *unit,
+            *form,
+        ]
         recorded += _said(run_alone([*made, "--source", str(written.target)]))
         arguments += account
     else:
@@ -107,7 +112,7 @@ def _options(question: Question, release: dict[str, Any], folder: Path) -> list[
         options += ["--units"]
     if question.numeric:
         options += ["--column", str(question.column), "--cap", "1000"]
-        options += ["--q", "0.5"] if release["name"] == "quantile" else []
+        options += ["--q", "0.5"] if release["name"] == "quantile" else ["--lower", "0"]
     if question.by is not None:
         options += ["--by", question.by]
         options += ["--groups-per-unit", str(question.groups_per_unit)] if question.groups_per_unit else []

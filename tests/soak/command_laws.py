@@ -37,6 +37,7 @@ def breaches(case: Case, seen: Outcome) -> Iterator[str]:
         _nothing_left,
         _shape,
         _ledger,
+        _paid,
     ):
         for what in law(case, seen):
             yield f"{law.__name__[1:]}: {what}"
@@ -229,6 +230,13 @@ def _ledger(case: Case, seen: Outcome) -> Iterator[str]:
     answered = answered and b"\nAsked: 0. Spent: " not in seen.out
     if seen.code == 0 and charging and _charged(case) == "l.db" and not rising and answered:
         yield "a release without a charge"
+
+
+def _paid(case: Case, seen: Outcome) -> Iterator[str]:
+    words = {word.partition("=")[0] for word in case.arguments}
+    releases = case.path[0] not in {"ledger", "plan", "audit"} and not words & {"--help", "-h", "--version"}
+    if seen.code == 0 and releases and not words & {"--ledger", "--no-ledger", "--seed"}:
+        yield "a release of which nobody said who pays"
 
 
 def _charged(case: Case) -> str | None:

@@ -13,9 +13,9 @@ ACCOUNTS = (
     ("shop", "10", ("--unit", "user"), "t.csv", ()),
     ("rows", "10", ("--row-is-unit",), "t.csv", ("--adjacency", "replace-one")),
     ("each", "10", ("--row-is-unit",), "t.csv", ()),
-    ("pipe", "10", ("--row-is-unit",), "stdin", ("--adjacency", "replace-one")),
+    ("pipe", "10", ("--row-is-unit",), "-", ("--adjacency", "replace-one")),
     ("poor", "0.000000001", ("--unit", "user"), "t.csv", ()),
-    ("families", "10", ("--unit", "family"), "trios", ("--adjacency", "replace-one")),
+    ("families", "10", ("--unit", "family"), "name:trios", ("--adjacency", "replace-one")),
     ("rho", "10", ("--unit", "user"), "t.csv", ("--meter", "zcdp", "--delta", "0.000001")),
 )
 

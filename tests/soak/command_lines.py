@@ -304,6 +304,10 @@ def _more(rng: random.Random, command: click.Command, groups: list[Group]) -> li
         more.append(["--no-quiet"])
     if "--seed" in known and "--ledger" not in given and rng.random() < 0.15:
         more += [["--seed", "7"], ["--synthetic"]]
+    elif "--no-ledger" in known and "--ledger" not in given and rng.random() < 0.95:
+        more.append(["--no-ledger"])
+    if "--yes-i-mean-it" in known and rng.random() < 0.2:
+        more.append(["--yes-i-mean-it"])
     if rng.random() < 0.3:
         more.append(words_of(rng, rng.choice(options_of(command)), right=True))
     return groups + more

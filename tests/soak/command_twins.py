@@ -137,6 +137,13 @@ def _warning() -> None:
     lines.read_number = warned
 
 
+def _nobody_asks_who_pays() -> None:
+    """A release without a word about an account goes on without one."""
+    from sordino.cli.options import RunOptions
+
+    RunOptions.__post_init__ = lambda self: None  # type: ignore[method-assign]
+
+
 _INSTALLED: dict[str, Callable[[], None]] = {
     "message-quotes-a-field": _message_quotes_a_field,
     "header-before-the-charge": _header_before_the_charge,
@@ -147,6 +154,7 @@ _INSTALLED: dict[str, Callable[[], None]] = {
     "ledger-keeps-a-row": _ledger_keeps_a_row,
     "a-bad-line-refuses": _a_bad_line_refuses,
     "warning": _warning,
+    "nobody-asks-who-pays": _nobody_asks_who_pays,
 }
 
 

@@ -34,6 +34,7 @@ TWINS = (
     "ledger-keeps-a-row",
     "a-bad-line-refuses",
     "warning",
+    "nobody-asks-who-pays",
 )
 
 

@@ -29,7 +29,7 @@ def test_a_slice_finds_nothing(capfd):
     assert "exit code 0" in told
 
 
-QUICK = {"rows-left-in-a-file": "count", "exit-code-seven": "ledger"}
+QUICK = {"rows-left-in-a-file": "count", "exit-code-seven": "ledger", "nobody-asks-who-pays": "count"}
 SLOW = {
     "a-bad-line-refuses": "histogram",
     "message-quotes-a-field": "above",
@@ -49,6 +49,7 @@ LAW = {
     "ledger-keeps-a-row": "no_mark: a private value in the file case/l.db",
     "a-bad-line-refuses": "neighbors: exit codes",
     "warning": "silence: a traceback or a warning",
+    "nobody-asks-who-pays": "paid: a release of which nobody said who pays",
 }
 
 
@@ -133,6 +134,21 @@ def test_each_law_convicts_what_breaks_it(what):
     assert any(what in found for found in breaches(case, seen))
     sound = Outcome(0, b"{}", b"", 1.0, 0, before={"a": 5}, after={"a": 6})
     assert not list(breaches(case, sound))
+
+
+def test_a_release_that_nobody_pays_for_is_found():
+    line = ["count", "t.csv", "--epsilon", "1"]
+    seen = Outcome(0, b"{}", b"", 1.0, 0)
+    assert list(breaches(Case(1, line, ("count",), "right"), seen)) == [
+        "paid: a release of which nobody said who pays"
+    ]
+    for said in (
+        ["--no-ledger"],
+        ["--seed", "1", "--synthetic"],
+        ["--ledger=l.db", "--account", "a"],
+        ["-h"],
+    ):
+        assert not list(breaches(Case(1, [*line, *said], ("count",), "right"), seen))
 
 
 def test_neighbors_that_differ_in_public_are_found():

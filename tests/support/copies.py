@@ -151,8 +151,8 @@ def sessions() -> dict[str, Any]:
         path.write_text(
             "user,item,amount\n" + "".join(f"u{i % 40},{'abc'[i % 3]},{i % 90}\n" for i in range(240))
         )
-        session = sd.Session(path, unit=sd.PrivacyUnit("user", max_rows=2))
-        local = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"))
+        session = sd.Session(path, unit=sd.PrivacyUnit("user", max_rows=2), ledger=None)
+        local = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"), ledger=None)
         items = {"epsilon": 1, "domain": ["a", "b", "c"]}
         column = {"epsilon": 1, "cap": 100}
 

@@ -20,6 +20,7 @@ import click
 
 from sordino import errors
 from sordino.cli._say import say
+from sordino.cli.near import NearGroup
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
@@ -51,7 +52,7 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(NearGroup):
     """A group whose commands are imported when they are called: `--help` costs no engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

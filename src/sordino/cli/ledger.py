@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Literal, final
 
 import click
 
-from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, gather, require_one
+from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
+from sordino.cli.near import NearGroup
+from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, CsvOptions, bare_csv_options, gather, require_one
 from sordino.cli.output import write_lines, write_rows
-from sordino.errors import InvalidParameter, LedgerError
+from sordino.constraints import COUNT, POSITIVE
+from sordino.cost import ZCDP
+from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.account.identity import has_no_place
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -43,6 +48,10 @@ class AccountOptions:
     unit: str | None
     row_is_unit: bool
     source: str
+    csv: CsvOptions
+    not_yet: bool
+    size_hint: int | None
+    consent: bool
     form: str | None
 
 
@@ -64,11 +73,22 @@ _account_options = gather(
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
     click.option("--row-is-unit", is_flag=True, help="The account protects single rows."),
     click.option("--source", required=True, help="The SOURCE that the account is about."),
+    bare_csv_options,
+    click.option(
+        "--not-yet", is_flag=True, help="Do not look whether the source is there and has the column."
+    ),
+    click.option(
+        "--size-hint",
+        type=int,
+        metavar="N",
+        help="About how many units there are, public: a delta above 1/N is asked about.",
+    ),
+    CONSENT,
     FORMAT,
 )
 
 
-@click.group()
+@click.group(cls=NearGroup)
 def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 
@@ -172,9 +192,16 @@ def export(url: str, account: str, form: str) -> None:
 )
 @click.option("--epsilon", type=NUMBER, help="The share, from an account with the pure meter.")
 @click.option("--rho", type=NUMBER, help="The share, from an account with the zCDP meter.")
+@CONSENT
 @FORMAT
 def grant(
-    url: str, account: str, child: str, epsilon: Fraction | None, rho: Fraction | None, form: str | None
+    url: str,
+    account: str,
+    child: str,
+    epsilon: Fraction | None,
+    rho: Fraction | None,
+    consent: bool,
+    form: str | None,
 ) -> None:
     """Give a share of what remains in an account to another one, for a team.
 
@@ -182,12 +209,18 @@ def grant(
     """
     opened = Ledger.open(url, account=account)
     # A statement without its charges takes no longer for an account that has many.
-    given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
+    given, parent = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False)
     # The flag must name the measure, so that nobody gives a rho and means an epsilon.
-    if require_one(given, "how much is granted") != f"--{measure}":
-        raise InvalidParameter(f"Account {account!r} counts {measure}; give the share with --{measure}.")
+    if require_one(given, "how much is granted") != f"--{parent.measure}":
+        raise InvalidParameter(
+            f"Account {account!r} counts {parent.measure}; give the share with --{parent.measure}."
+        )
     amount = epsilon if rho is None else rho
     assert amount is not None  # noqa: S101  (exactly one was given)
+    POSITIVE(f"--{parent.measure}", amount)
+    # A rho is judged by the epsilon that it means at the delta of the account.
+    worth = amount if rho is None else Fraction(ZCDP(rho=rho).epsilon(parent.delta))
+    require_consent("The epsilon of a share", worth, MOST_BUDGET, given=consent)
     _write_account(opened.grant(child, amount), form, charges=False)
 
 
@@ -246,15 +279,50 @@ def _create_account(wanted: AccountOptions) -> None:
     from sordino.data import PrivacyUnit
 
     require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
+    budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter)
+    _check_consent(wanted)
+    _check_source(wanted)
     made = Ledger.create(
         wanted.url,
         account=wanted.account,
         unit=PrivacyUnit.row() if wanted.unit is None else PrivacyUnit(wanted.unit),
-        budget=Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter),
+        budget=budget,
         adjacency=wanted.adjacency,
         source=wanted.source,
     )
     _write_account(made, wanted.form, charges=False)
+
+
+def _check_consent(wanted: AccountOptions) -> None:
+    """Refuse amounts that hide nobody, unless they are meant."""
+    if wanted.size_hint is not None:
+        if wanted.meter == "pure":
+            raise InvalidParameter("--size-hint needs --meter zcdp: only there is a delta.")
+        COUNT("--size-hint", wanted.size_hint)
+    require_consent("--epsilon", wanted.epsilon, MOST_BUDGET, given=wanted.consent)
+    require_small_delta(wanted.delta, wanted.size_hint, given=wanted.consent)
+
+
+def _check_source(wanted: AccountOptions) -> None:
+    """Refuse a source that cannot be opened or lacks the column of the unit; no row is read.
+
+    An account keeps both for its whole life, so a slip of the pen would make it one that nothing can charge.
+    """
+    if wanted.not_yet or has_no_place(wanted.source):
+        return
+    # Only a new account needs it; the other commands of a ledger load no engine.
+    from sordino.cli.work import make_csv_format
+    from sordino.data import open_source
+
+    try:
+        source = open_source(wanted.source, csv=make_csv_format(wanted.csv))
+    except (DataSourceError, UnsupportedBackend) as error:
+        raise type(error)(
+            f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME for what is "
+            "no file."
+        ) from None
+    if wanted.unit is not None:
+        source.label_index(wanted.unit, "--unit")
 
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import click
 
+from sordino.cli.consent import CONSENT, check_epsilon
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
@@ -145,9 +146,16 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
 
 
 SOURCE = click.argument("source")
-EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of this release.")
+# What is spent has to be meant, and what is planned spends nothing.
+EPSILON = click.option(
+    "--epsilon", type=NUMBER, required=True, callback=check_epsilon, help="Budget of this release."
+)
+PLANNED_EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of the release.")
 LEDGER_URL = click.option("--ledger", "ledger_url", metavar="URL", help="File of the ledger.")
 ACCOUNT = click.option("--account", metavar="NAME", help="Account of the ledger to charge.")
+NO_LEDGER = click.option(
+    "--no-ledger", is_flag=True, help="Release without an account: nothing remembers what is spent."
+)
 FORMAT = click.option(
     "--format",
     "form",
@@ -252,8 +260,8 @@ class CsvOptions:
 
 
 csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING)
-# For files of scores: what is no number there has a rule of its own, and no text.
-score_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
+# For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
+bare_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
 
 
 @final
@@ -321,13 +329,49 @@ class RunOptions:
 
     ledger_url: str | None
     account: str | None
+    no_ledger: bool
+    consent: bool
     form: str | None = None
     seed: int | None
     synthetic: bool
     quiet: bool | None
 
+    def __post_init__(self) -> None:
+        """Refuse to go on until it is said who pays: options are gathered before the command does anything.
 
-run_options = gather("run", RunOptions, LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
+        Raises
+        ------
+        InvalidParameter
+            If noise is predictable and its source is not synthetic or would be charged, if an account is half
+            named or named and declined, or if it is neither named nor declined.
+        """
+        if self.seed is not None and not self.synthetic:
+            raise InvalidParameter(
+                "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no "
+                "real data."
+            )
+        if self.seed is not None and self.ledger_url is not None:
+            raise InvalidParameter(
+                "--seed cannot be combined with --ledger: a ledger remembers real releases only."
+            )
+        given = list_given({"--ledger": self.ledger_url, "--account": self.account})
+        if self.no_ledger and given:
+            raise InvalidParameter(
+                f"--no-ledger cannot be combined with {given[0]}: either an account pays or nobody does."
+            )
+        if len(given) == 1:
+            raise InvalidParameter("--ledger and --account go together; got only one of them.")
+        # With predictable noise nothing real is released, and so nothing has to be paid.
+        if not given and not self.no_ledger and self.seed is None:
+            raise InvalidParameter(
+                "Say who pays for this release: --ledger URL and --account NAME, which remember what is "
+                "spent, or --no-ledger to release without an account. Nothing was read."
+            )
+
+
+run_options = gather(
+    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, SEED, SYNTHETIC, QUIET
+)
 
 # ---- what the values mean ----------------------------------------------------------------------------------
 

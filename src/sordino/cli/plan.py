@@ -10,11 +10,12 @@ from typing import Any, Literal, final
 
 import click
 
+from sordino.cli.near import NearGroup
 from sordino.cli.options import (
     ADJACENCY,
-    EPSILON,
     FORMAT,
     NUMBER,
+    PLANNED_EPSILON,
     StatementOptions,
     choose_format,
     gather,
@@ -125,7 +126,7 @@ parameter_options = gather(
 )
 
 
-@click.group()
+@click.group(cls=NearGroup)
 def plan() -> None:
     """Say what to expect of a release: nothing is read, nothing is charged."""
 
@@ -141,7 +142,7 @@ def plan() -> None:
 )
 @click.option("--alpha", type=NUMBER, help="Margin: how likely is an error by more?")
 @click.option("--beta", type=NUMBER, help="Probability of failure: which margin is kept?")
-@EPSILON
+@PLANNED_EPSILON
 @statement_options
 @ADJACENCY
 @parameter_options
@@ -195,7 +196,7 @@ def accuracy(
 @click.option(
     "-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are."
 )
-@EPSILON
+@PLANNED_EPSILON
 @statement_options
 @ADJACENCY
 @click.option(

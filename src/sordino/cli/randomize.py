@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.cli._say import say
+from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
 from sordino.cli.options import (
     ACCOUNT,
     LEDGER_URL,
+    NO_LEDGER,
     NUMBER,
     QUIET,
     SEED,
@@ -76,7 +78,9 @@ report_options = gather(
         help="Public: lower end of the range of the numbers.",
     ),
     click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."),
-    click.option("--epsilon", type=NUMBER, required=True, help="Budget of each report."),
+    click.option(
+        "--epsilon", type=NUMBER, required=True, callback=check_epsilon, help="Budget of each report."
+    ),
     click.option(
         "--activation",
         type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
@@ -126,7 +130,7 @@ unit_options = gather(
 @unit_options
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
 @csv_options
-@gather("run", RunOptions, LEDGER_URL, ACCOUNT, SEED, SYNTHETIC, QUIET)
+@gather("run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, SEED, SYNTHETIC, QUIET)
 def randomize(
     source: str,
     report: ReportOptions,
@@ -159,6 +163,9 @@ def randomize(
         activation=report.activation,
         tuned_for=report.tuned_for,
     )
+    # A unit pays for all of its reports.
+    spent = reports.cost.pure()
+    require_consent("--epsilon times --max-rows", spent, MOST_EPSILON, given=run.consent)
     writer = _ReportWriter(report.column, reports)
     if source == "-":
         _randomize_stdin(whom, report, csv, run, writer)
@@ -180,8 +187,8 @@ def randomize(
     if not is_quiet(run.quiet):
         told = f"Spent: epsilon {float(reports.cost.pure()):.12g}. Protects: the numbers of"
         say(f"{told} {whom.identity}, {whom.adjacency}.")
-    if run.seed is not None:
-        # On stderr, because stdout holds the column and nothing else.
+    if run.seed is not None and is_quiet(run.quiet):
+        # On stderr, because stdout holds the column and nothing else. Without --quiet it was said before.
         say(SIMULATED)
 
 

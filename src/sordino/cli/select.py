@@ -18,12 +18,12 @@ from sordino.cli.options import (
     CsvOptions,
     RunOptions,
     StatementOptions,
+    bare_csv_options,
     choose_format,
     gather,
     is_quiet,
     list_given,
     run_options,
-    score_csv_options,
     statement_options,
 )
 from sordino.cli.output import list_facts, list_warnings, write_rows
@@ -335,7 +335,7 @@ choice_options = gather(
 @statement_options
 @statistic_options
 @ADJACENCY
-@score_csv_options
+@bare_csv_options
 @run_options
 def select(
     scores: Path,

@@ -18,6 +18,7 @@ from sordino.cli.options import (
     is_quiet,
     require_one,
 )
+from sordino.cli.output import SIMULATED
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
 from sordino.entropy import SYSTEM, Entropy, Seeded
@@ -30,7 +31,7 @@ DROPPED = (
     "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how "
     "many is private."
 )
-UNRECORDED = "No --ledger was given: nothing remembers what this release spends."
+UNRECORDED = "--no-ledger: nothing remembers what this release spends."
 # A whole number of 64 bits has 19 digits at most: a longer text is refused before it is converted.
 _LABEL_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
 PATIENCE = 1.0  # seconds before a progress bar appears
@@ -96,29 +97,21 @@ def make_sensitivity(statement: StatementOptions, adjacency: Adjacency) -> Sensi
 
 
 def choose_entropy(run: RunOptions) -> Entropy:
-    """Return the entropy that the options name; a seed is only for sources that are declared synthetic."""
-    if run.seed is None:
-        return SYSTEM
-    if not run.synthetic:
-        raise InvalidParameter(
-            "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real "
-            "data."
-        )
-    if run.ledger_url is not None:
-        raise InvalidParameter(
-            "--seed cannot be combined with --ledger: a ledger remembers real releases only."
-        )
-    return Seeded(run.seed)
+    """Return the entropy that the options name; `RunOptions` has looked at what goes with a seed."""
+    return SYSTEM if run.seed is None else Seeded(run.seed)
 
 
 def open_account(run: RunOptions) -> Ledger | None:
     """Open the account that the options name, if they name one."""
-    if run.ledger_url is None and run.account is None:
-        return None
-    # One of them was given, and so both must be.
+    # Both or none: `RunOptions` has looked at that.
     if run.ledger_url is None or run.account is None:
-        raise InvalidParameter("--ledger and --account go together; got only one of them.")
+        return None
     return Ledger.open(run.ledger_url, account=run.account)
+
+
+def _say_that_nobody_pays(run: RunOptions) -> None:
+    if not is_quiet(run.quiet):
+        say(UNRECORDED if run.seed is None else SIMULATED)
 
 
 @contextmanager
@@ -141,8 +134,7 @@ def open_payer(
     """
     ledger = open_account(run)
     if ledger is None:
-        if not is_quiet(run.quiet):
-            say(UNRECORDED)
+        _say_that_nobody_pays(run)
         yield Uncharged()
         return
     # What was left out is not recorded.
@@ -172,8 +164,8 @@ def open_session(
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.
         say(rule)
-        if ledger is None:
-            say(UNRECORDED)
+    if ledger is None:
+        _say_that_nobody_pays(run)
     with Session(source, unit=whom, ledger=ledger, entropy=entropy, csv=form) as session:
         yield session
 

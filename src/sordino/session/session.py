@@ -11,16 +11,17 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
-from sordino.constraints import FINITE, TRUTH, Number, shown
+from sordino.constraints import FINITE, TRUTH, Number
 from sordino.data import CsvFormat, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import InvalidParameter, SimulatedRelease
+from sordino.errors import InvalidParameter
 from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 from sordino.session.above import AboveRequest, build_finder
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.desk import Batch, Desk
+from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
 from sordino.session.request import Progress, R, Request
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
 from sordino.session.top_k import TopKRequest
@@ -48,9 +49,10 @@ class Session:
         relation, or a pandas, Polars or Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
-    ledger : Ledger, optional
-        The account to charge; its unit, source and adjacency must be those of the session. None: nothing is
-        remembered.
+    ledger : Ledger or None
+        The account to charge; its unit, source and adjacency must be those of the session. None, if that is
+        written: nothing is remembered. It must be given unless the entropy is simulated, when nothing real is
+        released.
     entropy : Entropy
         `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes
         them.
@@ -67,7 +69,8 @@ class Session:
     SimulatedRelease
         If seeded entropy is combined with a ledger.
     InvalidParameter
-        If the unit, the ledger or the entropy is none, or a table in memory that is charged has no name.
+        If the unit, the ledger or the entropy is none, nothing is said about the ledger and noise is real, or
+        a table in memory that is charged has no name.
 
     Examples
     --------
@@ -86,7 +89,7 @@ class Session:
         source: Any,
         *,
         unit: PrivacyUnit,
-        ledger: Ledger | None = None,
+        ledger: Ledger | Unsaid | None = MUST_BE_GIVEN,
         entropy: Entropy = SYSTEM,
         csv: CsvFormat | None = None,
         name: str | None = None,
@@ -97,19 +100,11 @@ class Session:
                 "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
             )
         # Looked at and not renewed: each release renews it when it begins.
-        checked_entropy(entropy, "Session")
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidParameter(
-                f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}."
-            )
-        if ledger is not None and entropy.simulated:
-            raise SimulatedRelease(
-                "A ledger takes only real releases; use Seeded entropy in a session without a ledger."
-            )
+        payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
-        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, ledger, entropy)
+        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, payer, entropy)
         # An account is about one source, which a table in memory has only by a name.
-        if ledger is not None and self._desk.source.identity is None:
+        if payer is not None and self._desk.source.identity is None:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got None."
             )

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import final
 
-from sordino.constraints import shown, text
+from sordino.constraints import did_you_mean, shown, text
 from sordino.data.csv.answer_lines import check_delimiter
 from sordino.data.csv.lines import (
     BLOCK,
@@ -170,6 +170,7 @@ def open_private(
         if name is not None and text(name, role) not in names:
             raise InvalidParameter(
                 f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
+                f"{did_you_mean(name, names)}"
             )
     places = sorted(names.index(name) for name in private.values())
     roles = " and ".join(private)

@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO, final, overload
 
 import duckdb
 
-from sordino.constraints import DOMAIN_SIZE, is_unicode, shown, text
+from sordino.constraints import DOMAIN_SIZE, did_you_mean, is_unicode, shown, text
 from sordino.data.csv.lines import LONGEST
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.source import AS_LABELS, Source, describe_columns
@@ -287,6 +287,7 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
             raise DataSourceError(f"The domain file must have a header line; {path} has none.")
         raise InvalidParameter(
             f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
+            f"{did_you_mean(wanted, names)}"
         )
     return wanted
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import shown
+from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.private_fields import PrivateFields, open_private
@@ -352,6 +352,7 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
         if name not in names:
             raise InvalidParameter(
                 f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
+                f"{did_you_mean(name, names)}"
             )
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")

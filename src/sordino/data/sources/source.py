@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import ClassVar, Protocol, final
 
 import duckdb
 
-from sordino.constraints import shown, text
+from sordino.constraints import did_you_mean, shown, text
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -159,14 +158,8 @@ class Source:
         if len(same) == 1:
             return names.index(same[0])
         # Names of columns are public, so the message may help with them.
-        near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=3)
-        meant = [name for name in names if name.lower() in near]
-        hint = (
-            f"Did you mean {' or '.join(map(repr, meant))}?"
-            if meant
-            else f"The columns are {_list_column_names(names)}."
-        )
-        raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}. {hint}")
+        hint = did_you_mean(column, names) or f" The columns are {_list_column_names(names)}."
+        raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}.{hint}")
 
     def label_index(self, column: str, role: str) -> int:
         """Return where a column stands whose values can be labels or units.

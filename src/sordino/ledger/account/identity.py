@@ -44,7 +44,7 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
     # These mean the same from every folder.
-    if named == "-" or named.startswith("name:") or _SERVER_TABLE_START.match(named):
+    if has_no_place(named):
         return named
     if _ADDRESS_START.match(named):
         return without_password(named)
@@ -55,6 +55,14 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     if not (mark and file and table):
         raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
     return f"{_DUCKDB_START}{_absolute_source_path(file)}#{duckdb_table(table)}"
+
+
+def has_no_place(source: str) -> bool:
+    """Tell whether a source is named, and not addressed: there is nothing that could be opened.
+
+    So it is with a table in memory (`name:orders`), standard input (`-`), and what a server calls a table.
+    """
+    return source == "-" or source.startswith("name:") or bool(_SERVER_TABLE_START.match(source))
 
 
 def known_source(source: str | os.PathLike[str]) -> str:

@@ -106,6 +106,8 @@ class Ledger:
             Whom it protects: the name of a column, or a unit.
         source : str or path
             The rows it is about; see `canonical_source`. A PostgreSQL server is asked which table it is.
+            Nothing is opened here: that it is there and has the column of the unit shows with the first
+            session (the command `sordino ledger create` looks).
 
         Raises
         ------

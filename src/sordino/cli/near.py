@@ -1,0 +1,31 @@
+"""A group of commands that answers a misspelled name with the nearest ones."""
+
+from __future__ import annotations
+
+import click
+
+from sordino.constraints import did_you_mean
+
+
+class NearGroup(click.Group):
+    """A group whose error about an unknown command names those that are like it.
+
+    Options do that by themselves; commands only in newer versions of click, and never where they are imported
+    when they are called.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments begin with.
+
+        Raises
+        ------
+        click.UsageError
+            If there is none of that name.
+        """
+        # What begins with a dash is an option, of which click says what is wrong.
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            known = self.list_commands(ctx)
+            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], known)}")
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,102 @@
+"""What an epsilon means for one person: how sure somebody may become who suspected something before.
+
+A reader takes it for likely with probability p that something is true of somebody, and sees a release. By the
+rule of Bayes the odds p / (1 - p) are multiplied by how many times likelier the release is if it is true.
+Privacy with epsilon bounds that factor by e^epsilon, whatever the reader knows of all others. So what was p
+is at most p e^epsilon / (1 - p + p e^epsilon) afterwards. Randomized response on one bit attains it.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from sordino.cost.conversion import digits
+
+# More than the sentence shows by far: what is rounded up along the way is not seen.
+_PRECISION = 60
+# Beyond this no prior above 1e-400 leaves a doubt that a sentence could show, and the bound is 1.
+_LARGEST_EPSILON = 1000
+# Digits behind the point of a percentage: one doubt in a million million is none.
+_MOST_PLACES = 10
+_SHOWN_DIGITS = 12
+
+
+def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
+    """Return how likely a reader may take afterwards what they took for likely with probability `prior`.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Above 0.
+    prior : Fraction
+        In (0, 1).
+
+    Returns
+    -------
+    Fraction
+        p e^epsilon / (1 - p + p e^epsilon), rounded up beyond its 40th digit.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from sordino.cost.odds import bound_posterior
+    >>> round(float(bound_posterior(Fraction(10), Fraction(1, 1000))), 4)
+    0.9566
+    """
+    if epsilon > _LARGEST_EPSILON:
+        return Fraction(1)
+    # Rounded up at each step: the bound grows with the factor, and the factor with epsilon.
+    # `exp` rounds to the nearest whatever the context says, so the next decimal is above the true value.
+    context = _make_context(_PRECISION)
+    factor = Fraction(context.next_plus(context.exp(_round_up(epsilon, _PRECISION))))
+    return min(prior * factor / (1 - prior + prior * factor), Fraction(1))
+
+
+def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
+    """Return one sentence about what a reader may learn of somebody; it never says less than is true.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Above 0: of one release, or of a whole account.
+    one_in : int
+        At least 2: the reader took it for true with a probability of one in so many.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from sordino.cost.odds import say_odds
+    >>> print(say_odds(Fraction(1)).partition(" may ")[2])
+    become certain of it to 0.28 %.
+    >>> print(say_odds(Fraction(20)).partition(" may ")[2])
+    become certain of it to 99.9998 %.
+    """
+    sure = 100 * bound_posterior(epsilon, Fraction(1, one_in))
+    # Rounded up, too: an epsilon beyond a limit is not shown as the limit.
+    shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
+    return (
+        f"At epsilon = {shown} a reader who suspects something of somebody with odds of 1 in "
+        f"{one_in:,} may become certain of it to {_round_percent_up(sure)} %."
+    )
+
+
+def _make_context(precision: int) -> Context:
+    # Decimals of any size, whatever the context of the caller's thread is.
+    return Context(prec=precision, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def _round_up(number: Fraction, precision: int) -> Decimal:
+    return _make_context(precision).divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def _round_percent_up(percent: Fraction) -> str:
+    """Return a percentage with two digits of itself or of what is left to 100, rounded up."""
+    told = min(percent, 100 - percent)
+    places = 1
+    # Two digits are there once the first one stands before the last place.
+    while places < _MOST_PLACES and told * 10**places < 10:
+        places += 1
+    whole, rest = divmod(math.ceil(percent * 10**places), 10**places)
+    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")

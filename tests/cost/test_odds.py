@@ -1,0 +1,118 @@
+"""The sentence about an epsilon: never less than what is true, and hardly more."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from sordino.cost import odds
+
+SENTENCE = re.compile(
+    r"At epsilon = (\S+) a reader who suspects something of somebody with odds of 1 in ([0-9,]+) "
+    r"may become certain of it to ([0-9.]+) %\."
+)
+EPSILONS = [
+    *("0.001", "0.1", "1", "2", "3", "6.9", "10", "10.000001", "11", "12.5", "15", "20", "25", "27.3", "30"),
+    *("35", "40", "50", "100", "1000", "123456", "1e40"),
+]
+PRIORS = (2, 10, 1000, 10**6, 10**9)
+
+
+def exact_posterior(epsilon, one_in):
+    """The formula itself, with more digits than anything here needs."""
+    with mpmath.workdps(120):
+        p = mpmath.mpf(1) / one_in
+        # Divided by e^epsilon, so that no epsilon is too large.
+        fade = mpmath.exp(-mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+        return p / ((1 - p) * fade + p)
+
+
+def shown(sentence):
+    """Return the percentage of a sentence, and how many digits it has behind the point."""
+    _, _, percent = SENTENCE.fullmatch(sentence).groups()
+    return Fraction(percent), len(percent.partition(".")[2])
+
+
+def understated(say):
+    """Return what a way to say it understates."""
+    found = []
+    for epsilon in map(Fraction, EPSILONS):
+        for one_in in PRIORS:
+            percent, _ = shown(say(epsilon, one_in))
+            with mpmath.workdps(120):
+                if mpmath.mpf(percent.numerator) / percent.denominator < 100 * exact_posterior(
+                    epsilon, one_in
+                ):
+                    found.append((epsilon, one_in))
+    return found
+
+
+def test_the_sentence_never_understates():
+    assert not understated(odds.say_odds)
+
+
+def test_rounding_down_is_convicted(monkeypatch):
+    """Broken twins: percentages that are rounded down, or to the nearest."""
+    ceil = odds.math.ceil
+    for twin in (lambda x: ceil(x) - 1 if x != int(x) else int(x), round):
+        monkeypatch.setattr(odds.math, "ceil", twin)
+        assert understated(odds.say_odds)
+        monkeypatch.undo()
+
+
+def test_the_odds_of_a_prior_that_is_left_out_are_convicted():
+    """Broken twin: the prior odds alone grow, as if 1 - p were 1."""
+
+    def twin(epsilon, one_in):
+        # p e^eps / (1 + p e^eps): the reader's doubt is a little too large.
+        odds_of = Fraction(1, one_in - 1)
+        smaller = Fraction(1, one_in)
+        true = odds.say_odds(epsilon, one_in)
+        percent = 100 * float(smaller / odds_of) * float(shown(true)[0]) / 100
+        return SENTENCE.sub(lambda m: m[0].replace(f"to {m[3]} %", f"to {percent:.10f} %"), true)
+
+    assert understated(twin)
+
+
+@pytest.mark.parametrize("one_in", PRIORS)
+def test_the_bound_is_the_formula(one_in):
+    for epsilon in map(Fraction, EPSILONS):
+        with mpmath.workdps(120):
+            bound, true = odds.bound_posterior(epsilon, Fraction(1, one_in)), exact_posterior(epsilon, one_in)
+            value = mpmath.mpf(bound.numerator) / bound.denominator
+            assert true <= value <= true * (1 + mpmath.mpf(10) ** -40)
+
+
+def test_hardly_more_is_said_than_is_true():
+    """Two digits of what is certain, or of the doubt that is left, whichever is smaller; ten behind the point at most."""
+    for epsilon in map(Fraction, EPSILONS):
+        percent, places = shown(odds.say_odds(epsilon, 1000))
+        true = 100 * float(exact_posterior(epsilon, 1000))
+        assert places <= 10
+        assert float(percent) - true <= max(0.1 * min(true, 100 - true), 1e-10) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "percent"),
+    [("1", "0.28"), ("10", "95.7"), ("11", "98.4"), ("20", "99.9998"), ("100", "100"), ("1e90", "100")],
+)
+def test_what_is_said(epsilon, percent):
+    said = odds.say_odds(Fraction(epsilon))
+    assert said.endswith(f"may become certain of it to {percent} %.")
+    assert "odds of 1 in 1,000" in said
+
+
+def test_an_epsilon_beyond_a_limit_is_not_shown_as_the_limit():
+    assert odds.say_odds(Fraction("10.000000000001")).startswith("At epsilon = 10.0000000001 a")
+    assert odds.say_odds(Fraction(100)).startswith("At epsilon = 100 a")
+
+
+def test_the_bound_is_attained():
+    """Randomized response on one bit: the reader who sees the answer that is likelier learns as much."""
+    epsilon, p = 3, mpmath.mpf(1) / 1000
+    true, false = mpmath.e**epsilon / (1 + mpmath.e**epsilon), 1 / (1 + mpmath.e**epsilon)
+    learned = p * true / (p * true + (1 - p) * false)
+    assert abs(learned - exact_posterior(Fraction(epsilon), 1000)) < 1e-12
