@@ -27,7 +27,18 @@ INTERVAL = "low and high: 95 % interval of each count, from the fresh measuremen
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
-MARKS = ("standard_error", "range_low", "range_high", "adjacency", "unit", "domain", "simulated")
+MARKS = (
+    "standard_error",
+    "range_low",
+    "range_high",
+    "success",
+    "model",
+    "warning",
+    "adjacency",
+    "unit",
+    "domain",
+    "simulated",
+)
 
 
 def write_rows(
