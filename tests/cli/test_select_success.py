@@ -73,6 +73,11 @@ def test_of_several_it_is_about_all_of_them(select):
     )
 
 
+def test_of_very_many_it_is_about_the_first_ones(select):
+    shown = select("-k", 40, "--force", "--format", "table", epsilon=80, markers=40).out
+    assert "the first 32 markers are the 32 best of 40, in their order" in shown
+
+
 def test_success_in_csv_and_in_a_table(select):
     method = choose_method(markers=40, families=150, epsilon=6, exact=True)
     [row] = csv.DictReader(io.StringIO(select("--format", "csv", epsilon=6, markers=40).out))
@@ -94,7 +99,7 @@ def test_a_random_marker_is_refused_before_the_charge(select, sordino, families)
     result = select(*families)
     assert (result.code, result.out) == (2, "")
     said = choose_method(markers=200, families=150, epsilon=1, exact=True).success
-    assert f"with probability {said:.3g}" in result.err or f"with probability {said:.2f}" in result.err
+    assert f"with probability {said:.3g}, for" in result.err
     for words in ("at least 0.2", MODEL, "A larger epsilon", "fewer candidates", "public", "--force"):
         assert words in result.err
     assert "smaller -k" not in result.err

@@ -23,7 +23,6 @@ from sordino.cost import Pure
 from sordino.data import MarkerFile, open_markers, open_plink
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
-from sordino.plan.selector import write_success
 from sordino.session import Payer
 
 # Only for type checkers: a selection from scores needs no genomics.
@@ -179,8 +178,8 @@ def make_marker_test(
         k=k,
         epsilon=epsilon,
         # As PLINK calls them, also in other files.
-        b=asked.b or "T",
-        c=asked.c or "U",
+        b="T" if asked.b is None else asked.b,
+        c="U" if asked.c is None else asked.c,
         families=asked.families,
         # The default stands here: one of click would look as if --scale had been given.
         scale=asked.scale or "sqrt",
@@ -281,7 +280,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     notes = [
         *([facts["warning"]] if "warning" in facts else []),
         method.why,
-        f"success {write_success(method.success)}: the probability that {_say_what(test, method)}, "
+        f"success {_write_success(method)}: the probability that {_say_what(test, method)}, "
         f"for {MODEL}. A marker with an effect leads by more, and is selected more often.",
         f"Spent: epsilon {facts['epsilon']:.12g}. Protects: each family, {test.adjacency}.",
         MARKERS,
@@ -318,11 +317,23 @@ def choose_marker_method(test: MarkerTest, markers: int, k: int) -> Method:
     )
 
 
+def _write_success(method: Method) -> str:
+    """Return success as people read it."""
+    # Here, because a selection from scores needs no plan.
+    from sordino.plan.selector import write_success
+
+    return write_success(method.success)
+
+
 def _say_what(test: MarkerTest, method: Method) -> str:
     """Return what success is the probability of."""
+    # Here, because a selection from scores needs no genomics.
+    from sordino.genomics.choose import MOST_COMPARED
+
     if test.k == 1:
         return f"the marker is the best of {method.markers}"
-    return f"the {test.k} markers are the {test.k} best of {method.markers}, in their order"
+    first, some = ("first ", MOST_COMPARED) if test.k > MOST_COMPARED else ("", test.k)
+    return f"the {first}{some} markers are the {some} best of {method.markers}, in their order"
 
 
 def _refuse(test: MarkerTest, method: Method) -> str:
@@ -331,7 +342,7 @@ def _refuse(test: MarkerTest, method: Method) -> str:
     return (
         f"success must be at least {LEAST_SUCCESS}, or --force be given: with epsilon "
         f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only with "
-        f"probability {write_success(method.success)}, for {MODEL}. "
+        f"probability {method.success:.3g}, for {MODEL}. "
         f"{' and '.join([*helps, *(['a smaller -k'] if test.k > 1 else [])])} help. Nothing was charged."
     )
 
@@ -340,8 +351,10 @@ def _warn(method: Method) -> str | None:
     """Return the warning that goes with a release that was forced, or None."""
     if method.success >= LEAST_SUCCESS:
         return None
-    success = write_success(method.success)
-    return f"LIKELY NOT THE BEST: success is {success}, below {LEAST_SUCCESS}, and --force was given."
+    # Three digits, so that .1996 is no .20.
+    return (
+        f"LIKELY NOT THE BEST: success is {method.success:.3g}, below {LEAST_SUCCESS}, and --force was given."
+    )
 
 
 def _release_markers(

@@ -34,7 +34,7 @@ _METHODS_ON_REQUEST = {"damped"}
 _METHOD_NAME, _SCALE_NAME = one_of(*NAMES), one_of("sqrt", "raw")
 # Shares of the steepest beta that are tried (docs/proofs/most-significant.md, "The public design").
 _BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
-_MOST_COMPARED = 32
+MOST_COMPARED = 32
 """So many selections in turn are looked at, and no more: `success` is about the first ones of more."""
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
@@ -198,7 +198,7 @@ def _choose_likeliest_method(
     compared = [Alternative(mechanism=method.mechanism, success=method.success) for method in found]
     return replace(
         found[which],
-        why=reason([method.name for method in found], compared, which, markers, k),
+        why=reason([method.name for method in found], compared, which, markers, min(k, MOST_COMPARED)),
         alternatives=tuple(sorted(found, key=lambda method: -method.success)),
     )
 
@@ -315,4 +315,4 @@ def _find_best(design: Families, families: int, k: int) -> Any:
     statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape)
     # They are among those that were drawn one by one, if not all were.
     drawn = statistic if design.standing is None else statistic[:, :LEADING]
-    return np.argsort(-drawn, axis=1, kind="stable")[:, : min(k, _MOST_COMPARED)]
+    return np.argsort(-drawn, axis=1, kind="stable")[:, : min(k, MOST_COMPARED)]
