@@ -279,6 +279,18 @@ def test_a_file_that_is_called_so_and_is_none(select):
     assert select("--no-plink", text=table(4), name="trios.tdt", epsilon=20).code == 0
 
 
+def test_a_report_that_became_a_table_is_not_read_as_one_by_accident(select, sordino, families):
+    """Read as CSV, what PLINK computed of the counts would be public, and `--snp P` would print it."""
+    text = b"".join(b"\t".join(line.split()) + b"\n" for line in plink(20).splitlines())
+    flags = ("--delimiter", "\\t", "--snp", "P", *families)
+    result = select(*flags, text=text, name="trios.tsv", epsilon=20)
+    assert (result.code, result.out) == (2, "")
+    assert "--plink" in result.err
+    assert sordino("ledger", "show", *families).json["spent"] == 0
+    assert select("--plink", text=text, name="trios.tsv", epsilon=20).json["rows"][0]["label"] == "rs1"
+    assert select(*flags, "--no-plink", text=text, name="trios.tsv", epsilon=20).code == 0
+
+
 def test_a_plain_table_with_tabs(select):
     text = table(20).replace(b",", b"\t")
     found = select("--delimiter", "\\t", "--snp", "snp", text=text, name="counts.tsv", epsilon=20).json

@@ -133,6 +133,8 @@ class MarkerTest:
     damping: Fraction | None
     allow_approximate: bool
     plink: bool
+    told: bool
+    """Whether somebody said that PLINK wrote the file, or that it did not."""
     force: bool
     adjacency: Literal["replace-one"] = "replace-one"
 
@@ -186,6 +188,7 @@ def make_marker_test(
         damping=asked.damping,
         allow_approximate=asked.allow_approximate,
         plink=plink,
+        told=asked.plink is not None,
         force=asked.force,
     )
 
@@ -299,7 +302,14 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
     form = make_csv_format(csv)
     if test.plink and test.label is not None:
         return open_plink(path, label=test.label, encoding=form.encoding)
-    return open_markers(path, b=test.b, c=test.c, label=test.label, form=form)
+    file = open_markers(path, b=test.b, c=test.c, label=test.label, form=form)
+    # A table that was made of such a report has the same header, which is public.
+    if file.of_plink and not test.told:
+        raise InvalidParameter(
+            "--plink must be given for a file with the header line of a report of PLINK: read as CSV, what "
+            "stands behind T and U would be taken as public. --no-plink does so."
+        )
+    return file
 
 
 def choose_marker_method(test: MarkerTest, markers: int, k: int) -> Method:

@@ -23,9 +23,9 @@ from sordino.data.csv.lines import LONGEST, Encoding, first_line
 from sordino.data.csv.private_fields import candidate_lines, decode_label
 from sordino.errors import DataSourceError, InvalidParameter
 
-COUNTS = ("T", "U")
+_COUNTS = ("T", "U")
 _PUBLIC = ("CHR", "SNP", "BP")
-_NAMES = (*_PUBLIC, "A1", "A2", *COUNTS)
+PLINK_COLUMNS = (*_PUBLIC, "A1", "A2", *_COUNTS)
 """The first columns of such a file."""
 
 _FIELDS = re.compile(rb"[ \t]*([^ \t]+)[ \t]+([^ \t]+)[ \t]+([^ \t]+)[ \t]")
@@ -87,10 +87,10 @@ class PlinkLines:
 def _find_counts(private: bytes) -> list[bytes]:
     """Return the fields of the two counts; empty ones where there are none, or more than 1 MiB is private."""
     # A line may have been cut in its middle. Such a text is never read, so the cut decides nothing.
-    fields = private.split(None, len(_NAMES) - len(_PUBLIC)) if len(private) <= LONGEST else []
-    alleles = _NAMES.index(COUNTS[0]) - len(_PUBLIC)
-    counts = fields[alleles : alleles + len(COUNTS)]
-    return counts if len(counts) == len(COUNTS) else [b""] * len(COUNTS)
+    fields = private.split(None, len(PLINK_COLUMNS) - len(_PUBLIC)) if len(private) <= LONGEST else []
+    alleles = PLINK_COLUMNS.index(_COUNTS[0]) - len(_PUBLIC)
+    counts = fields[alleles : alleles + len(_COUNTS)]
+    return counts if len(counts) == len(_COUNTS) else [b""] * len(_COUNTS)
 
 
 def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLines:
@@ -113,10 +113,10 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
     with path.open("rb") as file:
         header = first_line(file, encoding)
     # What stands behind U depends on the families, and is neither looked at nor said.
-    names = header.split(None, len(_NAMES))[: len(_NAMES)]
-    if names != [name.encode() for name in _NAMES]:
+    names = header.split(None, len(PLINK_COLUMNS))[: len(PLINK_COLUMNS)]
+    if names != [name.encode() for name in PLINK_COLUMNS]:
         raise DataSourceError(
-            f"The header line of {path} must begin with {' '.join(_NAMES)}, as `plink --tdt` writes it. "
-            "Other files are read as CSV, with --no-plink, --b and --c."
+            f"The header line of {path} must begin with {' '.join(PLINK_COLUMNS)}, as `plink --tdt` writes "
+            "it. Other files are read as CSV, with --no-plink, --b and --c."
         )
     return PlinkLines(path, _PUBLIC.index(label), encoding, header)

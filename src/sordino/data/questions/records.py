@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sordino.constraints import shown
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.lines import CsvFormat, Encoding, first_line
-from sordino.data.csv.plink import PlinkLines, open_plink_lines
+from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
 from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
@@ -91,6 +91,13 @@ class MarkerFile:
 
     fields: PrivateFields | PlinkLines
     swapped: bool
+
+    @property
+    def of_plink(self) -> bool:
+        """Whether the header line is that of a report of PLINK."""
+        return (
+            isinstance(self.fields, PlinkLines) or self.fields.columns[: len(PLINK_COLUMNS)] == PLINK_COLUMNS
+        )
 
     def candidates(self) -> int:
         """Return how many markers there are, by what is public about the lines. Call it before the charge.
