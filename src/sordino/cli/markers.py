@@ -348,12 +348,13 @@ def _say_what(test: MarkerTest, method: Method) -> str:
 
 def _refuse(test: MarkerTest, method: Method) -> str:
     """Return the sentences that refuse a release which would hardly be right."""
-    helps = ["A larger epsilon", "fewer candidates by a preselection that is public"]
+    smaller = ["a smaller -k"] if test.k > 1 else []
+    helps = ["A larger epsilon", *smaller, "fewer candidates by a preselection that is public"]
     return (
         f"success must be at least {LEAST_SUCCESS}, or --force be given: with epsilon "
         f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only with "
         f"probability {method.success:.3g}, for {MODEL}. "
-        f"{' and '.join([*helps, *(['a smaller -k'] if test.k > 1 else [])])} help. Nothing was charged."
+        f"{' or '.join(helps)} would help. Nothing was charged."
     )
 
 
