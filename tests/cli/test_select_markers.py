@@ -63,7 +63,15 @@ def test_the_best_one_as_json(select):
     found = result.json
     assert found["rows"] == [{"rank": 1, "row": 2, "label": 'rs2; "odd" one'}]
     assert found["why"].startswith("step selects the best of 4 with probability")
-    facts = {key: value for key, value in found.items() if key not in {"rows", "cost", "why"}}
+    assert 0.99 < found["success"] < 1
+    assert [other["method"] for other in found["alternatives"]] == [
+        "smooth-step",
+        "step",
+        "randomized-response",
+    ]
+    assert "without any effect" in found["model"]
+    more = {"rows", "cost", "why", "success", "alternatives", "model"}
+    facts = {key: value for key, value in found.items() if key not in more}
     assert facts == {
         "release": "select",
         "epsilon": 20.0,
@@ -101,6 +109,8 @@ def test_csv_and_table(select):
             io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)
         )
     )
+    assert 0.99 < float(rows[0].pop("success")) < 1
+    assert "without any effect" in rows[0].pop("model")
     assert rows == [
         {"rank": "1", "row": "2", "label": 'rs2; "odd" one', "adjacency": "replace-one", "simulated": "yes"}
     ]
@@ -158,7 +168,8 @@ def test_it_is_charged_before_the_counts_are_read(select, sordino, families, tmp
     late = select(*families, text=TABLE + b"rs5,1,2\n")
     assert (late.code, late.out) == (4, "")
     assert "Line 6 of" in late.err
-    assert sordino("ledger", "show", *families).json["spent"] == 40, "the charge stays"
+    assert sordino("ledger", "show", *families).json["spent"] == 20, "public mistakes cost nothing"
+    assert select(*families).code == 0
     assert select(*families).code == 3
     assert sordino("ledger", "show", *families).json["spent"] == 40
 
@@ -365,6 +376,7 @@ def test_the_real_process_and_one_that_is_killed(tmp_path, families, sordino):
         *families,
         "--snp",
         "marker",
+        "--force",
     ]
     command = [str(part) for part in command]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -19,7 +19,8 @@ from sordino.mechanisms import (
     StepSelection,
 )
 from sordino.plan import choose_selector
-from sordino.plan.winning import Design, noise_alone, winning
+from sordino.plan.designs import noise_alone
+from sordino.plan.winning import Design, winning
 
 
 def moves(bound):

@@ -158,6 +158,17 @@ def _answer(rng: random.Random) -> str:
 
 
 def _markers(rng: random.Random, variant: str) -> bytes:
+    rows = _marker_counts(rng, variant)
+    return ("snp,b,c,note\n" + "".join(f"rs{i},{row},n\n" for i, row in enumerate(rows))).encode()
+
+
+def _plink(rng: random.Random, variant: str) -> bytes:
+    rows = [row.replace(",", "  ") for row in _marker_counts(rng, variant)]
+    lines = [f"   1   rs{i}  {1000 + i}   A   G  {row}  1.{NUMBER}  {TEXT} \n" for i, row in enumerate(rows)]
+    return (" CHR  SNP   BP  A1  A2   T   U   OR   P \n" + "".join(lines)).encode()
+
+
+def _marker_counts(rng: random.Random, variant: str) -> list[str]:
     def counts() -> str:
         kind = rng.random()
         if kind < 0.7:
@@ -170,7 +181,7 @@ def _markers(rng: random.Random, variant: str) -> bytes:
     other, place = counts(), rng.randrange(len(rows))
     if variant != "plain":
         rows[place] = other
-    return ("snp,b,c,note\n" + "".join(f"rs{i},{row},n\n" for i, row in enumerate(rows))).encode()
+    return rows
 
 
 def _answers(kind: str) -> Maker:
@@ -224,6 +235,7 @@ PRIVATE: dict[str, Maker] = {
     "s2.csv": _scores("two"),
     "refused.csv": _scores("refused"),
     "m.csv": _markers,
+    "m.tdt": _plink,
     "a.txt": _answers("good"),
     "arefused.txt": _answers("refused"),
     "along.txt": _answers("long"),

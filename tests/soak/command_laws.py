@@ -78,8 +78,8 @@ def declared(case: Case) -> bool:
     if any(name not in {*DOMAINS, *ODD_DOMAINS} for name in given):
         return True
     if case.path[0] == "select":  # its labels are public: a table of another kind is declared to hold such
-        return not any(word in {"s.csv", "s2.csv", "refused.csv", "m.csv"} for word in words) or (
-            "m.csv" in words and "--score" in words
+        return not any(word in {"s.csv", "s2.csv", "refused.csv", "m.csv", "m.tdt"} for word in words) or (
+            bool({"m.csv", "m.tdt"} & set(words)) and "--score" in words
         )
     return case.path[0] == "above" and "-" in words and not case.stdin.startswith("a")
 

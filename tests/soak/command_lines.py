@@ -170,7 +170,17 @@ def _select(rng: random.Random) -> list[Group]:
     if rng.random() < 0.5:
         counts = [["--statistic", "tdt"], ["--b", "b"], ["--c", "c"], ["--families", "80"]]
         label = [["--snp", "snp"]] if rng.random() < 0.5 else []
-        return [["m.csv"], *counts, *label, _epsilon(rng), *paid]
+        # Few lines have a budget that finds the best marker.
+        forced = [["--force"]] if rng.random() < 0.7 else []
+        if rng.random() < 0.3:
+            return [
+                ["m.tdt"],
+                *(each for each in counts if each[0] not in {"--b", "--c"}),
+                *forced,
+                _epsilon(rng),
+                *paid,
+            ]
+        return [["m.csv"], *counts, *label, *forced, _epsilon(rng), *paid]
     label = [["--label", "label"]] if rng.random() < 0.5 else []
     paid += [["--adjacency", "replace-one"]] if paid else []
     return [

@@ -94,7 +94,7 @@ def _charged_and_refused() -> None:
 
 def _ledger_keeps_a_row() -> None:
     """The detail of a charge holds the beginning of a file."""
-    from sordino.cli import select
+    from sordino.cli import markers, select
 
     pay = select.open_payer
 
@@ -105,7 +105,7 @@ def _ledger_keeps_a_row() -> None:
         with pay(run, mechanism, label, detail, **more) as payer:
             yield payer
 
-    select.open_payer = telling
+    select.open_payer = markers.open_payer = telling
 
 
 def _a_bad_line_refuses() -> None:

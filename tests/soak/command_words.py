@@ -48,6 +48,7 @@ ODD_TABLES = (
     "*.parquet",
     "s.csv",
     "m.csv",
+    "m.tdt",
     "-",
     "",
     "postgresql://nobody@127.0.0.1:9/none#t",

@@ -15,7 +15,7 @@ Floats: `BOUND` has room for their rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -120,9 +120,12 @@ class Method:
     mechanism : object
         The mechanism for so many markers: its release takes what `private` returns.
     success : float
-        Probability that it selects the best marker of the public design.
+        Probability that it selects the best marker of the public design, which has no effects; of several in
+        turn, that they are the best ones in their order (of more than 32: the first 32). Public.
     why : str
         The reason, public.
+    alternatives : tuple of Method
+        All methods that were compared, the likeliest first; this one is among them.
 
     Examples
     --------
@@ -144,6 +147,7 @@ class Method:
     mechanism: Any
     success: float
     why: str
+    alternatives: tuple[Method, ...] = field(repr=False)
 
     @no_remnants
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:

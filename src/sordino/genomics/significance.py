@@ -42,7 +42,8 @@ def most_significant(
     """Release which marker has the largest transmission disequilibrium, or which k have.
 
     Neighbors are data of as many families of which one was replaced by any other, which may change both
-    counts of all markers.
+    counts of all markers. Something is released whatever the budget: where it is too small for so many
+    markers, one of them at random. Ask `choose_method(...).success` first.
 
     Parameters
     ----------
@@ -99,6 +100,7 @@ def most_significant(
         markers=size,
         families=families,
         epsilon=epsilon if count == 1 else budget / count,
+        k=count,
         scale=scale,
         method=method,
         beta=beta,

@@ -22,11 +22,12 @@ from sordino.mechanisms import (
     SmoothStepSelection,
     StepSelection,
 )
-from sordino.plan.winning import Design, noise_alone, winning
+from sordino.plan.designs import Design, noise_alone
+from sordino.plan.winning import winning
 from sordino.sensitivity import Sensitivity
 
 _MOST_COMPARED_CANDIDATES = 1 << 22
-"""More candidates than this are not tried: a design holds a score for each of them."""
+"""More candidates than this are not tried: scores of the caller are a number for each of them."""
 
 
 def _convert_candidates(value: Any) -> int | None:
@@ -272,20 +273,22 @@ def likeliest(successes: Sequence[float]) -> int:
     return next(i for i, success in enumerate(successes) if success >= max(successes) - _SUCCESS_MARGIN)
 
 
-def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int) -> str:
-    """Say which was chosen, why, and how good the others are."""
+def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int, k: int = 1) -> str:
+    """Say which was chosen, why, and how good the others are; of k candidates that are selected in turn."""
     success, kind = alternatives[best].success, type(alternatives[best].mechanism).__name__
+    what = f"the best of {m}" if k == 1 else f"the {k} best of {m}, in their order,"
     why = (
-        f"{names[best]} selects the best of {m} with probability {_write_success(success)} "
+        f"{names[best]} selects {what} with probability {write_success(success)} "
         f"on the public design: {_SELECTOR_REASONS[kind]}."
     )
     # All others, the likeliest first.
     rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
-    listed = ", ".join(f"{names[i]} {_write_success(alternatives[i].success)}" for i in rest)
+    listed = ", ".join(f"{names[i]} {write_success(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")
 
 
-def _write_success(probability: float) -> str:
+def write_success(probability: float) -> str:
+    """Return a probability as people read it."""
     # Near 0 and 1 two digits after the point would say "never" or "always".
     return f"{probability:.2f}" if 0.005 <= probability < 0.995 else f"{probability:.3g}"
 

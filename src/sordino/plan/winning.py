@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sordino.constraints import shown
-from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     PermuteAndFlip,
@@ -26,8 +23,7 @@ from sordino.mechanisms import (
     StepSelection,
 )
 from sordino.mechanisms.smooth.step_atoms import DIGITS
-
-Floats = NDArray[np.float64]
+from sordino.plan.designs import Design, Floats
 
 _TAIL_NATS = 30.0
 _TAIL_EDGES = np.linspace(0.0, _TAIL_NATS, 193)
@@ -39,108 +35,55 @@ They reach far out: among many candidates the noise of the winner lies there.
 _TAIL_WEIGHTS: Floats = np.exp(-_TAIL_EDGES[:-1]) - np.exp(-_TAIL_EDGES[1:])
 # Logarithms of noise in scales, at which heavy-tailed laws are read off.
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
-_DESIGN_SCORES = 1 << 13
-"""About how many scores a design has, in all rows."""
 _BINS_PER_SCALE = 64
 _FARTHEST_BIN = 1 << 20
 _MOST_EXACT_DEPTHS = 1 << 10
-_ONE_ROW_SIZE = 1 << 17
 _BLOCK_TERMS = 1 << 16
-_FIRST_ROWS = 128
-_DESIGN_SEED = 20241122
 _MOST_NOISE_LEVELS = 1 << 16
 """Noise of more levels than that selects hardly better than by chance: it counts as never right."""
 
 
-@dataclass(frozen=True)
-class Design:
-    """Made-up data, nothing of which is private.
-
-    Attributes
-    ----------
-    scores : array of float, shape (rows, m)
-        What is selected from.
-    best : array of int, shape (rows,)
-        The position that should be selected.
-    bounds : array of float, shape (rows,), or None
-        Smooth bounds that go with the scores.
-    """
-
-    scores: Floats
-    best: NDArray[np.int64]
-    bounds: Floats | None = None
-
-    def some(self) -> Design:
-        """Return the first rows, where all would take long."""
-        return Design(
-            self.scores[:_FIRST_ROWS],
-            self.best[:_FIRST_ROWS],
-            None if self.bounds is None else self.bounds[:_FIRST_ROWS],
-        )
-
-
-def rows_for(m: int) -> int:
-    """Return how many rows a design of m scores has."""
-    # About as many scores for every m, so that all designs take about as long.
-    return max(2 if m < _ONE_ROW_SIZE else 1, min(512, _DESIGN_SCORES // m))
-
-
-def noise_alone(m: int) -> Design:
-    """Return the |z| of m tests without any effect: magnitudes of normal numbers, the same ones each time."""
-    # Always the same seed: equal inputs give equal choices.
-    rows, entropy = rows_for(m), Seeded(_DESIGN_SEED)
-    scores = np.abs(normal(rows * m, entropy)).reshape(rows, m)
-    return Design(scores, scores.argmax(axis=1))
-
-
-def normal(n: int, entropy: Seeded) -> Floats:
-    """Return `n` standard normal numbers."""
-    # Above 0, so that the logarithm is finite. Two uniform numbers make a normal one (Box and Muller).
-    u = (entropy.words(2 * n).astype(np.float64) + 0.5) * 2.0**-64
-    found: Floats = np.sqrt(-2 * np.log(u[:n])) * np.cos(2 * math.pi * u[n:])
-    return found
-
-
-def _win_by_randomized_response(mechanism: RandomizedResponse, design: Design) -> float:
-    m = design.scores.shape[1]
-    # How often the largest score is the best: always, unless another statistic says which one is the best.
-    hits = float((design.scores.argmax(axis=1) == design.best).mean())
+def _win_by_randomized_response(mechanism: RandomizedResponse, design: Design) -> Floats:
+    m = design.candidates
+    # Whether the largest score is the best: always, unless another statistic says which one is the best.
+    hits = design.scores.argmax(axis=1) == design.best
     truthful = mechanism.truthful(m)
     # Where the largest score is not the best, the best is one of the m - 1 others, which are all equally
     # likely.
-    return hits * truthful + (0.0 if m == 1 else (1 - hits) * (1 - truthful) / (m - 1))
+    found: Floats = np.where(hits, truthful, 0.0 if m == 1 else (1 - truthful) / (m - 1))
+    return found
 
 
-def _win_by_permute_and_flip(mechanism: PermuteAndFlip, design: Design) -> float:
+def _win_by_permute_and_flip(mechanism: PermuteAndFlip, design: Design) -> Floats:
     # Permute-and-flip selects as a noisy maximum with exponential noise does.
     mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
-    return _average_success(design, lambda _: mean, _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
+    return _list_row_successes(design, lambda _: mean, _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
 
 
-def _win_by_step_selection(mechanism: StepSelection, design: Design) -> float:
+def _win_by_step_selection(mechanism: StepSelection, design: Design) -> Floats:
     rate, window = float(mechanism.noise.rate), float(mechanism.window * mechanism.step)
     levels, weights = _list_noise_levels(rate)
-    return _average_success(
+    return _list_row_successes(
         design, lambda _: window, levels, weights, lambda x: _log1mexp(rate * (np.floor(x) + 1))
     )
 
 
-def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design) -> float:
+def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design) -> Floats:
     rate = float(mechanism.rate)
     levels, weights = _list_noise_levels(rate)
     if levels[-1] > _MOST_NOISE_LEVELS:
-        return 0.0
+        return np.zeros(len(design.scores))
     atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (
         1 << DIGITS
     )
     # ln P(noise <= x): the levels whose heights are at most x.
     below = lambda x: _log1mexp(rate * np.searchsorted(atoms, x, "right"))  # noqa: E731
-    return _average_success(
+    return _list_row_successes(
         design, lambda i: _row_scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below
     )
 
 
-def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> float:
+def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> Floats:
     design = design.some()
     z = np.exp(_LOG_GRID)
     more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
@@ -149,7 +92,7 @@ def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> floa
     # The logarithm of the distribution function: near 1 from the tail, which keeps its digits.
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
     below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
-    return _average_success(
+    return _list_row_successes(
         design, lambda i: _row_scale(mechanism, design, i) / mechanism.alpha, heights, _TAIL_WEIGHTS, below
     )
 
@@ -181,21 +124,23 @@ def _list_noise_levels(rate: float) -> tuple[Floats, Floats]:
     return levels, -math.expm1(-rate) * np.exp(-rate * levels)
 
 
-def _average_success(
+def _list_row_successes(
     design: Design,
     scale: Callable[[int], float],
     heights: Floats,
     weights: Floats,
     log_below: Callable[[Floats], Floats],
-) -> float:
-    """Return the probability that all others stay below the best one, averaged over rows and its heights."""
-    rows, total = [_list_depths(design, i, scale(i)) for i in range(len(design.scores))], 0.0
+) -> Floats:
+    """Return for each row the probability that all others stay below the best one, over its heights."""
+    rows = [_list_depths(design, i, scale(i)) for i in range(len(design.scores))]
     if design.scores.shape[1] - 1 <= _MOST_EXACT_DEPTHS:  # rows of one length, all at once
         several = max(1, _BLOCK_TERMS // (rows[0][0].size * heights.size))
         stacked = np.stack([depths for depths, _ in rows])
         rows = [(stacked[start : start + several], rows[0][1]) for start in range(0, len(stacked), several)]
+    found = list[Floats]()
     for depths, counts in rows:
         block = max(1, _BLOCK_TERMS // depths.size)
+        chance = np.zeros(depths.shape[:-1])
         # In blocks, so that the arrays stay small.
         for start in range(0, heights.size, block):
             part = slice(start, start + block)
@@ -203,8 +148,9 @@ def _average_success(
             # All others stay below: a product over them, so a sum of logarithms. Noise is never negative, so
             # what lies farther ahead than the noise of the best stays ahead.
             logs = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf) @ counts
-            total += float((np.exp(logs) @ weights[part]).sum())
-    return total / len(design.scores)
+            chance = chance + np.exp(logs) @ weights[part]
+        found.append(np.atleast_1d(chance))
+    return np.concatenate(found)
 
 
 def _list_depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
@@ -217,30 +163,43 @@ def _list_depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats
         return np.zeros(1), np.zeros(1)
     with np.errstate(over="ignore"):
         depths = (scores[best] - np.delete(scores, best)) / scale
+    standing = np.ones(depths.size) if design.counts is None else np.delete(design.counts, best)
     if depths.size <= _MOST_EXACT_DEPTHS:
-        return depths, np.ones(depths.size)
+        return depths, standing
     # Of many candidates depths are counted in bins of 1/64 of a scale, which is enough for a figure right to
     # a thousandth.
     first = max(float(depths.min()), -float(_FARTHEST_BIN))
     counts = np.bincount(
-        np.minimum((np.maximum(depths, first) - first) * _BINS_PER_SCALE, _FARTHEST_BIN).astype(np.int64)
-    )
+        np.minimum((np.maximum(depths, first) - first) * _BINS_PER_SCALE, _FARTHEST_BIN).astype(np.int64),
+        weights=standing,
+    ).astype(np.float64)
     bins = np.flatnonzero(counts)
-    return first + (bins + 0.5) / _BINS_PER_SCALE, counts[bins].astype(np.float64)
+    return first + (bins + 0.5) / _BINS_PER_SCALE, counts[bins]
 
 
-_WINNING: dict[type, Callable[[Any, Design], float]] = {
+_WINNING: dict[type, Callable[[Any, Design], Floats]] = {
     RandomizedResponse: _win_by_randomized_response,
     PermuteAndFlip: _win_by_permute_and_flip,
     StepSelection: _win_by_step_selection,
     SmoothStepSelection: _win_by_smooth_step_selection,
     SmoothSelection: _win_by_smooth_selection,
 }
-"""For each mechanism how likely it selects the best."""
+"""For each mechanism how likely it selects the best of each row."""
 
 
 def winning(mechanism: Any, design: Design) -> float:
     """Return the probability that the best is selected, on average over the rows.
+
+    Raises
+    ------
+    InvalidParameter
+        If the mechanism is none that is compared.
+    """
+    return float(winning_rows(mechanism, design).mean())
+
+
+def winning_rows(mechanism: Any, design: Design) -> Floats:
+    """Return for each row the probability that its best is selected: of some mechanisms the first rows only.
 
     Raises
     ------

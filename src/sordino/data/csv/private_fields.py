@@ -22,6 +22,7 @@ from sordino.data.csv.lines import (
     BLOCK,
     LONGEST,
     CsvFormat,
+    Encoding,
     first_line,
     public_text,
     quoted_fields,
@@ -56,20 +57,30 @@ class PrivateFields:
         DataSourceError
             If a line breaks a rule about public things.
         """
+        for place, line in self._candidate_lines():
+            # What is public is taken from the ends of the line alone (docs/decisions/0011).
+            public, private = self._parts(line, place)
+            yield self._label(public, place), self._fields(private)
+
+    def check_lines(self) -> int:
+        """Return how many lines there are, after a look at what is public about each: before the charge.
+
+        Raises
+        ------
+        DataSourceError
+            If a line breaks a rule about public things.
+        """
+        count = 0
+        for place, line in self._candidate_lines():
+            self._label(self._parts(line, place)[0], place)
+            count += 1
+        return count
+
+    def _candidate_lines(self) -> Iterator[tuple[int, bytes]]:
         # If all columns are private, an empty line is an empty private text. Skipping it would let private
         # bytes decide how many candidates there are.
         every_line = len(self.columns) == self.count
-        with self.path.open("rb") as file:
-            # The header is public and was read before the charge. So it may be said that it changed.
-            if first_line(file, self.format.encoding) != self.header:
-                raise DataSourceError(f"The header line of {self.path} changed after it was read.")
-            # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
-            for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
-                line = ended.removesuffix(b"\r")
-                if line or every_line:
-                    # What is public is taken from the ends of the line alone (docs/decisions/0011).
-                    public, private = self._parts(line, place)
-                    yield self._label(public, place), self._fields(private)
+        return candidate_lines(self.path, self.header, self.format.encoding, every_line=every_line)
 
     def _parts(self, line: bytes, place: int) -> tuple[list[bytes], bytes]:
         """Return the public fields of a line, and what lies between them."""
@@ -123,12 +134,42 @@ class PrivateFields:
                 )
             if index == wanted:
                 label = said
-        try:
-            return None if label is None else label.decode(self.format.encoding)
-        except UnicodeDecodeError:
-            raise DataSourceError(
-                f"Line {place} of {self.path} must have a label in {self.format.encoding}."
-            ) from None
+        return None if label is None else decode_label(label, self.format.encoding, self.path, place)
+
+
+def candidate_lines(
+    path: Path, header: bytes, encoding: Encoding, *, every_line: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines behind the header with their numbers; empty ones only if every line counts.
+
+    Raises
+    ------
+    DataSourceError
+        If the header line is another one by now.
+    """
+    with path.open("rb") as file:
+        # The header is public and was read before the charge. So it may be said that it changed.
+        if first_line(file, encoding) != header:
+            raise DataSourceError(f"The header line of {path} changed after it was read.")
+        # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
+        for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
+            line = ended.removesuffix(b"\r")
+            if line or every_line:
+                yield place, line
+
+
+def decode_label(label: bytes, encoding: Encoding, path: Path, place: int) -> str:
+    """Return the label of a line as text.
+
+    Raises
+    ------
+    DataSourceError
+        If it is none in this encoding.
+    """
+    try:
+        return label.decode(encoding)
+    except UnicodeDecodeError:
+        raise DataSourceError(f"Line {place} of {path} must have a label in {encoding}.") from None
 
 
 def open_private(

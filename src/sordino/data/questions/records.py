@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.answer_lines import read_number
-from sordino.data.csv.lines import CsvFormat, first_line
+from sordino.data.csv.lines import CsvFormat, Encoding, first_line
+from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
 from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
@@ -86,10 +87,27 @@ class MarkerCounts:
 @final
 @dataclass(frozen=True)
 class MarkerFile:
-    """A file of markers whose header was read; `open_markers` makes it."""
+    """A file of markers whose header was read; `open_markers` or `open_plink` makes it."""
 
-    fields: PrivateFields
+    fields: PrivateFields | PlinkLines
     swapped: bool
+
+    @property
+    def of_plink(self) -> bool:
+        """Whether the header line is that of a report of PLINK."""
+        return (
+            isinstance(self.fields, PlinkLines) or self.fields.columns[: len(PLINK_COLUMNS)] == PLINK_COLUMNS
+        )
+
+    def candidates(self) -> int:
+        """Return how many markers there are, by what is public about the lines. Call it before the charge.
+
+        Raises
+        ------
+        DataSourceError
+            If a line breaks a rule about public things, or there is no marker.
+        """
+        return _check_some(self.fields.check_lines(), self.fields)
 
     @no_remnants
     def read(self) -> MarkerCounts:
@@ -106,7 +124,7 @@ class MarkerFile:
 
 
 def _read_labels_and_columns(
-    fields: PrivateFields,
+    fields: PrivateFields | PlinkLines,
 ) -> tuple[tuple[str, ...] | None, list[NDArray[np.float64]]]:
     """Return the labels, and the numbers of each private column."""
     columns: list[list[float]] = [[] for _ in range(fields.count)]
@@ -117,12 +135,17 @@ def _read_labels_and_columns(
             column.append(read_number(raw))
         if label is not None:
             labels.append(label)
-    # How many candidates there are is public, so it may be said that there are none.
-    if not columns[0]:
-        raise DataSourceError(f"A file of scores must have one candidate or more; {fields.path} has none.")
+    _check_some(len(columns[0]), fields)
     return tuple(labels) if fields.label is not None else None, [
         np.array(column, dtype=np.float64) for column in columns
     ]
+
+
+def _check_some(candidates: int, fields: PrivateFields | PlinkLines) -> int:
+    # How many candidates there are is public, so it may be said that there are none.
+    if not candidates:
+        raise DataSourceError(f"A file of scores must have one candidate or more; {fields.path} has none.")
+    return candidates
 
 
 def open_scores(path: Path, *, score: str, label: str | None = None, form: CsvFormat) -> ScoreFile:
@@ -154,6 +177,19 @@ def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: 
         raise InvalidParameter(f"--c must be another column than --b; got {shown(c)} for both.")
     fields = open_private(path, private={"--b": b, "--c": c}, label=("--snp", label), form=form)
     return MarkerFile(fields, swapped=fields.columns[fields.first] == c)
+
+
+def open_plink(path: Path, *, label: str = "SNP", encoding: Encoding = "utf-8") -> MarkerFile:
+    """Read the header line, and nothing else, of a file that `plink --tdt` wrote; T and U are the counts.
+
+    Raises
+    ------
+    DataSourceError
+        If the file cannot be read, or has another header.
+    InvalidParameter
+        If the label is none of the public columns CHR, SNP and BP.
+    """
+    return MarkerFile(open_plink_lines(path, label=label, encoding=encoding), swapped=False)
 
 
 ROWS = 1 << 16

@@ -1,0 +1,389 @@
+"""`sordino select --statistic tdt`: the most significant markers of a genome, from counts in families.
+
+Before the charge it is known how many markers there are, and so how likely the best one is selected. Where it
+would be little better than a random one, nothing is charged, unless somebody insists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import click
+from click.core import ParameterSource
+
+from sordino.cli._say import say
+from sordino.cli.options import NUMBER, CsvOptions, RunOptions, gather, is_quiet, list_given
+from sordino.cli.output import list_facts, list_warnings, write_rows
+from sordino.cli.work import choose_entropy, make_csv_format, open_payer
+from sordino.constraints import COUNT, POSITIVE
+from sordino.cost import Pure
+from sordino.data import MarkerFile, open_markers, open_plink
+from sordino.entropy import Entropy
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.session import Payer
+
+# Only for type checkers: a selection from scores needs no genomics.
+if TYPE_CHECKING:
+    from sordino.genomics import Method
+
+MARKERS = (
+    "Markers, their number and their labels, and the number of families are taken as public; only the "
+    "counts are private."
+)
+NO_COUNT = (
+    "By rule, all that stands between the public fields of a line are its two counts, and what is no "
+    "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
+)
+NO_PLINK_COUNT = (
+    "By rule, all that stands behind CHR, SNP and BP is private, and what is no decimal number in the place "
+    "of T or U counts as 0; how many do is private."
+)
+APPROXIMATE = (
+    "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
+)
+TDT = "tdt"
+"""The one statistic that there is."""
+PLINK_SUFFIX = ".tdt"
+"""What PLINK calls its reports."""
+LEAST_SUCCESS = 0.2
+"""Where success is smaller, what is selected says little about the families, and has to be insisted on."""
+MODEL = "made-up families without any effect, whose scores are like magnitudes of normal numbers"
+"""What success is about (docs/proofs/most-significant.md, "The public design")."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class StatisticOptions:
+    """Which statistic computes the scores, and from what."""
+
+    statistic: str | None
+    b: str | None
+    c: str | None
+    families: int | None
+    scale: Literal["sqrt", "raw"] | None
+    damping: Fraction | None
+    allow_approximate: bool
+    plink: bool | None
+    force: bool
+
+
+statistic_options = gather(
+    "asked",
+    StatisticOptions,
+    click.option(
+        "--statistic",
+        type=click.Choice([TDT]),
+        help=("Compute the score: tdt, of a transmission disequilibrium test; then --families is needed."),
+    ),
+    click.option("--b", metavar="COL", help="With tdt: column of private counts of one allele [default: T]."),
+    click.option(
+        "--c", metavar="COL", help="With tdt: column of those of the other one, beside it [default: U]."
+    ),
+    click.option("--families", type=int, metavar="N", help="With tdt: how many families there are."),
+    click.option(
+        "--scale",
+        type=click.Choice(["sqrt", "raw"]),
+        help="With tdt: |b - c|/sqrt(b + c), or its square [default: sqrt].",
+    ),
+    click.option(
+        "--damping",
+        type=NUMBER,
+        metavar="D",
+        help=(
+            "With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: "
+            "compare the test itself]."
+        ),
+    ),
+    click.option(
+        "--allow-approximate",
+        is_flag=True,
+        help=(
+            "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all "
+            "noise is exact."
+        ),
+    ),
+    click.option(
+        "--plink/--no-plink",
+        default=None,
+        help="With tdt: the file is a report of plink --tdt [default: if it is called so, .tdt].",
+    ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="With tdt: release even where it would hardly be the best marker (success below 0.2).",
+    ),
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MarkerTest:
+    """The test of all markers, about families of which one is replaced, and how many are chosen."""
+
+    label: str | None
+    k: int
+    epsilon: Fraction
+    b: str
+    c: str
+    families: int
+    scale: Literal["sqrt", "raw"]
+    damping: Fraction | None
+    allow_approximate: bool
+    plink: bool
+    told: bool
+    """Whether somebody said that PLINK wrote the file, or that it did not."""
+    force: bool
+    adjacency: Literal["replace-one"] = "replace-one"
+
+
+def check_no_statistic(asked: StatisticOptions) -> None:
+    """Refuse options that go with a statistic where there is none."""
+    given = list_given(
+        {
+            "--b": asked.b,
+            "--c": asked.c,
+            "--families": asked.families,
+            "--scale": asked.scale,
+            "--damping": asked.damping,
+            "--allow-approximate": asked.allow_approximate,
+            "--plink": asked.plink,
+            "--force": asked.force,
+        }
+    )
+    if given:
+        raise InvalidParameter(f"{given[0]} needs --statistic tdt.")
+
+
+def make_marker_test(
+    path: Path, asked: StatisticOptions, adjacency: str, *, label: str | None, k: int, epsilon: Fraction
+) -> MarkerTest:
+    """Return the test that the options describe, if nothing is missing."""
+    if asked.families is None:
+        raise InvalidParameter(f"--families must be given with --statistic {asked.statistic}.")
+    # The name of a file is public.
+    plink = path.suffix.lower() == PLINK_SUFFIX if asked.plink is None else asked.plink
+    if plink:
+        _check_no_columns(asked)
+    # The default is add-remove: only an adjacency that was asked for is refused.
+    if _is_given("adjacency") and adjacency != "replace-one":
+        raise InvalidParameter(
+            "--adjacency must be replace-one with --statistic: one family is replaced by another."
+        )
+    # Checked by the names of the options, because epsilon is divided by k before a mechanism sees it.
+    POSITIVE("--epsilon", epsilon)
+    COUNT("-k", k)
+    return MarkerTest(
+        label="SNP" if plink and label is None else label,
+        k=k,
+        epsilon=epsilon,
+        # As PLINK calls them, also in other files.
+        b="T" if asked.b is None else asked.b,
+        c="U" if asked.c is None else asked.c,
+        families=asked.families,
+        # The default stands here: one of click would look as if --scale had been given.
+        scale=asked.scale or "sqrt",
+        damping=asked.damping,
+        allow_approximate=asked.allow_approximate,
+        plink=plink,
+        told=asked.plink is not None,
+        force=asked.force,
+    )
+
+
+def _is_given(name: str) -> bool:
+    """Tell whether somebody gave an option that has a default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
+
+
+def _check_no_columns(asked: StatisticOptions) -> None:
+    """Refuse options about columns of a file that is known to have others."""
+    given = list_given({"--b": asked.b, "--c": asked.c, "--delimiter": _is_given("delimiter")})
+    if given:
+        raise InvalidParameter(
+            f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; --no-plink reads "
+            "the file as CSV."
+        )
+
+
+def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOptions) -> None:
+    """Release the most significant markers of a file."""
+    from sordino.genomics.method import FAMILIES
+
+    FAMILIES("--families", test.families)
+    entropy = choose_entropy(run)
+    file = _open_marker_file(path, test, csv)
+    if not is_quiet(run.quiet):
+        say(NO_PLINK_COUNT if test.plink else NO_COUNT)
+    # Options that no number of markers allows are refused before any line is looked at.
+    choose_marker_method(test, 2, 1)
+    # How many markers there are is public: it is counted, and with it all is known that can be said about the
+    # release. Nothing private was looked at.
+    candidates = file.candidates()
+    if test.k > candidates:
+        raise DataSourceError(f"-k must be at most the number of candidates, {candidates}; got {test.k}.")
+    method = choose_marker_method(test, candidates, test.k)
+    if method.success < LEAST_SUCCESS and not test.force:
+        raise InvalidParameter(_refuse(test, method))
+    detail = {
+        "statistic": TDT,
+        "b": test.b,
+        "c": test.c,
+        "label": test.label,
+        "families": test.families,
+        "scale": test.scale,
+        "damping": test.damping,
+        "k": test.k,
+        "allow_approximate": test.allow_approximate,
+        # What is None is not recorded.
+        "plink": test.plink or None,
+        "force": test.force or None,
+        "source": str(path.absolute()),
+    }
+    # Several selections have a mechanism each: so the budget is reserved, and not a mechanism.
+    cost = Pure(epsilon=test.epsilon)
+    with open_payer(
+        run,
+        cost,
+        "select",
+        detail,
+        adjacency=test.adjacency,
+        allow_approximate=test.allow_approximate,
+    ) as payer:
+        release, labels = _release_markers(file, test, method, payer, entropy)
+    indices = [release.index] if test.k == 1 else release.indices.tolist()
+    rows = [
+        {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
+        for rank, index in enumerate(indices, start=1)
+    ]
+    chosen = {
+        name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None
+    }
+    facts = list_facts(
+        "select",
+        release,
+        test.adjacency,
+        statistic=TDT,
+        b=test.b,
+        c=test.c,
+        families=test.families,
+        scale=test.scale,
+        method=method.name,
+        **chosen,
+        why=method.why,
+        success=method.success,
+        model=MODEL,
+        alternatives=[{"method": other.name, "success": other.success} for other in method.alternatives],
+        candidates=method.markers,
+        warning=_warn(method),
+    )
+    notes = [
+        *([facts["warning"]] if "warning" in facts else []),
+        method.why,
+        f"success {_write_success(method)}: the probability that {_say_what(test, method)}, "
+        f"for {MODEL}. A marker with an effect leads by more, and is selected more often.",
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: each family, {test.adjacency}.",
+        MARKERS,
+    ]
+    write_rows(
+        run.form,
+        tuple(rows[0]),
+        rows,
+        facts,
+        [*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
+    )
+
+
+def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFile:
+    """Read the header line, and nothing else."""
+    form = make_csv_format(csv)
+    if test.plink and test.label is not None:
+        return open_plink(path, label=test.label, encoding=form.encoding)
+    file = open_markers(path, b=test.b, c=test.c, label=test.label, form=form)
+    # A table that was made of such a report has the same header, which is public.
+    if file.of_plink and not test.told:
+        raise InvalidParameter(
+            "--plink must be given for a file with the header line of a report of PLINK: read as CSV, what "
+            "stands behind T and U would be taken as public. --no-plink does so."
+        )
+    return file
+
+
+def choose_marker_method(test: MarkerTest, markers: int, k: int) -> Method:
+    """Return how k of so many markers are selected, one after the other."""
+    from sordino.genomics import choose_method
+
+    return choose_method(
+        markers=markers,
+        families=test.families,
+        epsilon=test.epsilon / test.k,
+        k=k,
+        scale=test.scale,
+        damping=test.damping,
+        exact=not test.allow_approximate,
+    )
+
+
+def _write_success(method: Method) -> str:
+    """Return success as people read it."""
+    # Here, because a selection from scores needs no plan.
+    from sordino.plan.selector import write_success
+
+    return write_success(method.success)
+
+
+def _say_what(test: MarkerTest, method: Method) -> str:
+    """Return what success is the probability of."""
+    # Here, because a selection from scores needs no genomics.
+    from sordino.genomics.choose import MOST_COMPARED
+
+    if test.k == 1:
+        return f"the marker is the best of {method.markers}"
+    first, some = ("first ", MOST_COMPARED) if test.k > MOST_COMPARED else ("", test.k)
+    return f"the {first}{some} markers are the {some} best of {method.markers}, in their order"
+
+
+def _refuse(test: MarkerTest, method: Method) -> str:
+    """Return the sentences that refuse a release which would hardly be right."""
+    smaller = ["a smaller -k"] if test.k > 1 else []
+    helps = ["A larger epsilon", *smaller, "fewer candidates by a preselection that is public"]
+    return (
+        f"success must be at least {LEAST_SUCCESS}, or --force be given: with epsilon "
+        f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only with "
+        f"probability {method.success:.3g}, for {MODEL}. "
+        f"{' or '.join(helps)} would help. Nothing was charged."
+    )
+
+
+def _warn(method: Method) -> str | None:
+    """Return the warning that goes with a release that was forced, or None."""
+    if method.success >= LEAST_SUCCESS:
+        return None
+    # Three digits, so that .1996 is no .20.
+    return (
+        f"LIKELY NOT THE BEST: success is {method.success:.3g}, below {LEAST_SUCCESS}, and --force was given."
+    )
+
+
+def _release_markers(
+    file: MarkerFile, test: MarkerTest, method: Method, payer: Payer, entropy: Entropy
+) -> tuple[Any, tuple[str, ...] | None]:
+    """Read the counts, and return the release and the labels."""
+    from sordino.genomics.significance import select, together
+
+    # The counts are read only after the charge.
+    counts = file.read()
+    # How many markers there are is public, so this may be said after the charge.
+    if counts.b.size != method.markers:
+        raise DataSourceError(f"The lines of {file.fields.path} changed after they were counted.")
+    picked = select(
+        method,
+        counts.b,
+        counts.c,
+        test.k,
+        lambda mechanism, scores, **more: payer.release(mechanism, scores, entropy=entropy, **more),
+    )
+    return together(picked), counts.labels
