@@ -159,9 +159,9 @@ def test_a_large_delta_that_is_meant(create):
 def table():
     cluster = own_server()
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE new_accounts (customer text, price bigint)")
-        yield f"{cluster.url()}#new_accounts"
-        connection.execute("DROP TABLE new_accounts")
+        connection.execute("CREATE TABLE public.new_accounts (customer text, price bigint)")
+        yield f"{cluster.url()}#public.new_accounts"
+        connection.execute("DROP TABLE public.new_accounts")
 
 
 def test_a_table_of_a_server_is_asked_for(create, table, tmp_path):

@@ -197,6 +197,13 @@ _UNAUDITED_GUARANTEES = (
         why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
+        name="estimate_rows",
+        statement="A row has one number inside its interval; intervals, clear order and true bounds "
+        "hold with the stated confidence.",
+        proof="selected-rows.md",
+        why=_WHY_POST_PROCESSING,
+    ),
+    Unaudited(
         name="combine_gaps",
         statement="Estimates are unbiased for fixed items and have the least variance of all linear ones.",
         proof="combine-gaps.md",

@@ -42,6 +42,7 @@ RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
     "bucket with it count as at it."
 )
+TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
     "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies below "
@@ -143,15 +144,18 @@ def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     EPSILON,
     _stack_column_options(QuantileRequest),
     take(QuantileRequest, "size_hint", type=int, metavar="N"),
+    take(QuantileRequest, "integer", is_flag=True),
     _TABLE,
 )
-def quantile(source: str, q: tuple[Fraction, ...], size_hint: int | None, asked: FigureOptions) -> None:
+def quantile(
+    source: str, q: tuple[Fraction, ...], size_hint: int | None, integer: bool, asked: FigureOptions
+) -> None:
     """Release quantiles of a column of numbers.
 
     With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
     of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
-    _release_figure("quantile", source, asked, q=q, size_hint=size_hint)
+    _release_figure("quantile", source, asked, q=q, size_hint=size_hint, integer=integer)
 
 
 @click.command("sum")
@@ -197,14 +201,15 @@ def _release_figure(
     *,
     q: tuple[Fraction, ...] = (),
     size_hint: int | None = None,
+    integer: bool = False,
 ) -> None:
-    """Ask for a figure and write it; only quantiles have a `q` and a `size_hint`."""
+    """Ask for a figure and write it; only quantiles have the last three parameters."""
     run, bounds = asked.run, asked.bounded
     domain = _choose_group_domain(asked)
     own: dict[str, Any] = {}
     if kind == "quantile":
         # A single q asks for `Quantile`, several for `Quantiles`.
-        own = {"q": q[0] if len(q) == 1 else q, "size_hint": size_hint}
+        own = {"q": q[0] if len(q) == 1 else q, "size_hint": size_hint, "integer": integer}
     # Only sums and means can be asked for within a declared range.
     elif kind != "variance":
         own = {"bounds": bounds}
@@ -238,7 +243,11 @@ def _release_figure(
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
     if kind == "variance":
         columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
+    if kind in {"mean", "variance"}:
+        columns = (*columns, "too_few")
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
+    if "too_few" in columns:
+        said.append(TOO_FEW)
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = describe_range(
@@ -318,5 +327,10 @@ def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str,
         if asked.unit.max_rows is not None:
             true_low, true_high = (true_low if kind == "sum" else -math.inf), math.inf
         row |= {"capped": release.capped, "true_low": true_low, "true_high": true_high}
+    if kind != "sum":
+        # A range that leaves nothing out: whatever the rows hold, the figure lies in there.
+        most = clip_high if kind == "mean" else ((clip_high - clip_low) / 2) ** 2
+        least = clip_low if kind == "mean" else 0
+        row["too_few"] = low <= least and high >= most
     described: dict[str, Any] = plain(row)
     return described

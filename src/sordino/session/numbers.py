@@ -180,10 +180,13 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     size_hint: int | None = parameter(
         checked_later, "About how many rows count, as far as that is public.", default=None
     )
+    integer: bool = parameter(
+        checked_later, "The values are whole numbers, and so is what is released.", default=False
+    )
 
     def build_estimator(self, table: Table) -> Quantile | Quantiles:
         """Return the estimator of one quantile, or of several."""
-        shared = {"size_hint": self.size_hint, **self.options(table)}
+        shared = {"size_hint": self.size_hint, "integer": self.integer, **self.options(table)}
         if isinstance(self.q, tuple):
             return Quantiles(q=self.q, size_is_public=self.has_public_size(table), **shared)
         return Quantile(q=cast("Number", self.q), **shared)

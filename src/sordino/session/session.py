@@ -388,6 +388,7 @@ class Session:
         growth: Number = 1.01,
         unit: Number = 1.0,
         size_hint: int | None = None,
+        integer: bool = False,
         where: str | None = None,
         by: str | None = None,
         domain: Any = None,
@@ -411,7 +412,7 @@ class Session:
             Public lower bound; None: values have both signs.
         cap : number
             Public: the largest value that is released. It can be generous.
-        growth, unit, size_hint : optional
+        growth, unit, size_hint, integer : optional
             As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is
             public.
         where : str, optional
@@ -459,6 +460,7 @@ class Session:
                 growth=growth,
                 unit=unit,
                 size_hint=size_hint,
+                integer=integer,
                 where=where,
                 by=by,
                 domain=domain,

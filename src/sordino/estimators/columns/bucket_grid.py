@@ -19,7 +19,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import FINITE, GROWTH, POSITIVE, Number, shown
+from sordino.constraints import FINITE, GROWTH, POSITIVE, TRUTH, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 
@@ -88,7 +88,9 @@ class BucketGrid:
         object.__setattr__(self, "edges", edges)
 
     @classmethod
-    def geometric(cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1) -> BucketGrid:
+    def geometric(
+        cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1, whole: bool = False
+    ) -> BucketGrid:
         """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ..., below `cap`, and `cap`.
 
         Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor
@@ -105,12 +107,15 @@ class BucketGrid:
             In (1, inf).
         unit : number
             In (0, inf): from where on the edges grow by the factor, rather than by equal steps.
+        whole : bool
+            Whether the values are whole numbers: then edges are rounded away from `lower` (from 0 without
+            one) to whole numbers, of which each is there once, and near `lower` each number has a bucket.
 
         Raises
         ------
         InvalidParameter
-            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20
-            edges.
+            If a parameter is out of its range, the cap is not above `lower`, `lower` or the cap is no whole
+            number with `whole`, or there would be more than 2^20 edges.
 
         Examples
         --------
@@ -128,8 +133,13 @@ class BucketGrid:
         if high <= (low or 0) or float(high) <= float(low or 0):
             above = "0, where no lower bound is given" if low is None else f"lower, {shown(lower)}"
             raise InvalidParameter(f"BucketGrid.cap must be above {above}; got {shown(cap)}.")
+        if TRUTH("BucketGrid.whole", whole) and (high.denominator != 1 or (low or high).denominator != 1):
+            raise InvalidParameter(
+                "BucketGrid.lower and cap must be whole numbers where the values are; got "
+                f"{shown(lower)} and {shown(cap)}."
+            )
         return _geometric_grid(
-            low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit)
+            low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit), whole
         )
 
     @property
@@ -156,14 +166,17 @@ def _check_float_range(name: str, number: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def _geometric_grid(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
+def _geometric_grid(
+    lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction, whole: bool
+) -> BucketGrid:
     """Return the grid, computed once: a shared value that nobody can write to."""
     # Too fine a grid is refused before its edges fill the memory.
     _check_edge_number(lower, cap, growth, unit)
     origin, last = lower or Fraction(0), float(cap)
     edges, before = [], float(origin)
     # The edges rise without end, so the loop ends at the cap.
-    for edge in _generate_edges(origin, growth, unit):
+    for real in _generate_edges(origin, growth, unit):
+        edge = float(math.ceil(real)) if whole else real
         if edge >= last:
             break
         if edge > before:  # neighbors may round to the same float
@@ -174,8 +187,10 @@ def _geometric_grid(lower: Fraction | None, cap: Fraction, growth: Fraction, uni
     # The negative edges mirror the positive ones exactly, so a distance from 0 is one edge on both sides.
     if lower is None:
         edges = [*(-edge for edge in reversed(edges)), 0.0, *edges]
-    recipe = (("lower", lower), ("cap", cap), ("growth", growth), ("unit", unit))
-    return BucketGrid(edges=np.array(edges), recipe=recipe)
+    recipe = [("lower", lower), ("cap", cap), ("growth", growth), ("unit", unit)]
+    if whole:
+        recipe.append(("whole", Fraction(1)))
+    return BucketGrid(edges=np.array(edges), recipe=tuple(recipe))
 
 
 def _generate_edges(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:

@@ -11,6 +11,7 @@ cost and no comparison.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
@@ -23,6 +24,7 @@ from sordino.constraints import (
     GROWTH,
     POSITIVE,
     PROPORTION,
+    TRUTH,
     Number,
     OrNone,
     one_of,
@@ -123,11 +125,37 @@ class ColumnQuantiles(Mechanism):
         ),
         default=None,
     )
+    integer: bool = parameter(
+        TRUTH,
+        (
+            "Whether the values are whole numbers, such as ages, counts or cents: then whole numbers are "
+            "released. `lower` and the cap must be whole."
+        ),
+        default=False,
+    )
     rows_per_unit: int = parameter(
         COUNT, "How many records one unit has at most; it is up to the caller to bound them.", default=1
     )
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
+
+    def value_of(self, place: int, upward: bool | None) -> float:
+        """Return the value that is released for what was found.
+
+        Parameters
+        ----------
+        place : int
+            An edge where a search ended, or a bucket that was chosen.
+        upward : bool or None
+            The direction of the search; None for a bucket.
+        """
+        if upward is None:
+            return middle_of(place, self.grid, self.lower, whole=self.integer)
+        value = value_at(place, self.grid, self.lower)
+        # Upward enough records lie below the edge: the largest whole number there is one less. Downward
+        # enough lie at or above it. An end that was not passed stands for itself.
+        passed = 0 <= place < self.grid.size
+        return value - 1 if self.integer and upward and passed else value
 
     def derive(self) -> None:
         """Set the grid.
@@ -145,7 +173,9 @@ class ColumnQuantiles(Mechanism):
                 f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}."
             )
         self._set(
-            grid=BucketGrid.geometric(lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit)
+            grid=BucketGrid.geometric(
+                lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit, whole=self.integer
+            )
         )
 
 
@@ -246,7 +276,7 @@ class Quantile(ColumnQuantiles):
         # Everything in the result is computed from what was found and from public parameters.
         low, high = self.errors(found, place)
         return QuantileValue(
-            value=(value_at if isinstance(part, RankSearch) else middle_of)(found, self.grid, self.lower),
+            value=self.value_of(found, None if isinstance(part, RankFlip) else part.upward),
             capped=beyond(
                 found, self.grid, isinstance(part, RankFlip) or part.upward, signed=self.lower is None
             ),
@@ -329,8 +359,8 @@ def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
     return float(grid.edges[0] if lower is None else lower)
 
 
-def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
-    """Return the middle of a bucket, rounded once.
+def middle_of(bucket: int, grid: BucketGrid, lower: Number | None, *, whole: bool = False) -> float:
+    """Return the middle of a bucket, rounded once; with `whole` the middle one of the whole numbers in it.
 
     A bucket without an end (at the cap, or opposite) gives the edge that it has.
     """
@@ -341,7 +371,9 @@ def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
         return high
     # As fractions: a sum of floats might overflow, and would be rounded once more.
     low = value_at(bucket - 1, grid, lower)
-    return float((Fraction(low) + Fraction(high)) / 2)
+    middle = (Fraction(low) + Fraction(high)) / 2
+    # Whole numbers from `low` up to, and without, `high`: the lower one of the two in the middle.
+    return float(math.floor(middle - Fraction(1, 2)) if whole else middle)
 
 
 _FAR_CAP = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, final
 
 from sordino.claims import Claim
@@ -30,7 +30,6 @@ from sordino.estimators.quantiles.quantile import (
     QuantileValue,
     beyond,
     count_runs,
-    value_at,
 )
 from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs
@@ -238,9 +237,12 @@ class Quantiles(ColumnQuantiles):
         # All targets are fixed here, before any search, by a public or a noisy number of records.
         places = self._split(bottom, top, self.targets(size), runs, entropy)
         off = self._size_error()
+        # Of whole numbers an edge means one less upward than downward: so that values do not fall, each is at
+        # least the one before.
+        rising = accumulate((self.value_of(place.edge, place.upward) for place in places), max)
         return QuantileValues(
             QuantileValue(
-                value=value_at(place.edge, self.grid, self.lower),
+                value=value,
                 capped=beyond(place.edge, self.grid, place.upward, signed=self.lower is None),
                 rank_error_low=place.low - off,
                 rank_error_high=place.high + off,
@@ -248,7 +250,7 @@ class Quantiles(ColumnQuantiles):
                 cost=self.cost,
                 simulated=entropy.simulated,
             )
-            for place in places
+            for value, place in zip(rising, places, strict=True)
         )
 
     @property
