@@ -39,7 +39,9 @@ def session(frame, unit=ROW, seed=7, **options):
 
 
 def ask(s, kind, **options):
-    given = {"epsilon": 1, **RANGE} | ({"q": 0.5} if kind == "quantile" else {}) | options
+    given = (
+        {"epsilon": 1, **RANGE} | ({"q": 0.5, "interval_share": None} if kind == "quantile" else {}) | options
+    )
     return getattr(s, kind)("x", **given)
 
 
@@ -57,7 +59,7 @@ def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
 
 
 def test_several_quantiles(frame):
-    found = session(frame).quantile("x", q=[0.1, 0.5, 0.9], epsilon=3, **RANGE)
+    found = session(frame).quantile("x", q=[0.1, 0.5, 0.9], epsilon=3, interval_share=None, **RANGE)
     assert len(found) == 3
     assert found[0].value < found[1].value < found[2].value
     assert found.mechanism == sd.Quantiles(q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE)
@@ -133,13 +135,15 @@ def test_when_the_number_of_rows_is_public(frame, tmp_path):
     frame.write_csv(tmp_path / "x.csv")
     public = [
         session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100),
-        session(frame, REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, **RANGE)[0],
+        session(frame, REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, interval_share=None, **RANGE)[0],
     ]
     private = [
         session(frame).mean("x", epsilon=1, lower=0, cap=100),
         session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100, where="x < 5"),
         session(tmp_path / "x.csv", REPLACED).mean("x", epsilon=1, lower=0, cap=100),
-        session(tmp_path / "x.csv", REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, **RANGE)[0],
+        session(tmp_path / "x.csv", REPLACED).quantile(
+            "x", q=[0.2, 0.4], epsilon=1, interval_share=None, **RANGE
+        )[0],
         session(frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean(
             "x", epsilon=1, lower=0, cap=100
         ),
@@ -222,7 +226,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         with pytest.raises(sd.UnboundedContribution, match="max-rows"):
             ask(unbounded, kind)
     assert ledger.remaining == 3
-    s.quantile("x", q=[0.1, 0.9], epsilon=1, **RANGE)
+    s.quantile("x", q=[0.1, 0.9], epsilon=1, interval_share=None, **RANGE)
     with s.batch() as batch:
         total = s.sum("x", epsilon=0.5, lower=0, cap=1e6)
         means = s.mean("x", epsilon=1, lower=0, cap=1e6, by="g", domain=["a", "b"], groups_per_unit=1)

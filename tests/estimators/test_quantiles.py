@@ -235,7 +235,7 @@ def test_the_release_is_a_tuple_with_its_public_story():
     )
     told = json.loads(json.dumps(found.to_dict()))
     assert [set(one) for one in told["values"]] == [
-        {"value", "capped", "rank_error_low", "rank_error_high"}
+        {"value", "capped", "rank_error_low", "rank_error_high", "low", "high"}
     ] * 3
     assert told["type"] == "QuantileValues"
     assert told["mechanism"]["q"] == [0.25, 0.5, 0.75]

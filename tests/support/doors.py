@@ -12,6 +12,7 @@ import numpy as np
 
 import sordino as sd
 from sordino.data import StepRange, Total
+from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
 from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.local import LocalReports
@@ -168,6 +169,12 @@ DOORS: dict[str, Door] = {
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "PermuteAndFlip.release": _release(lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING)),
     "Quantile.release": _release(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
+    "QuantileInterval.release": _release(lambda: sd.QuantileInterval(q=0.5, lower=0, **COLUMN)),
+    "QuantilesWithIntervals.release": _release(
+        lambda: QuantilesWithIntervals(
+            sd.Quantile(q=0.5, lower=0, **COLUMN), (sd.QuantileInterval(q=0.5, lower=0, **COLUMN),)
+        )
+    ),
     "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
     "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
     "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(

@@ -42,6 +42,10 @@ RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
     "bucket with it count as at it."
 )
+VALUES = (
+    "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
+    "empty: no end is known."
+)
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
@@ -144,18 +148,27 @@ def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     EPSILON,
     _stack_column_options(QuantileRequest),
     take(QuantileRequest, "size_hint", type=int, metavar="N"),
+    take(QuantileRequest, "interval_share", type=DecimalsOr("none"), metavar="SHARE"),
     take(QuantileRequest, "integer", is_flag=True),
     _TABLE,
 )
 def quantile(
-    source: str, q: tuple[Fraction, ...], size_hint: int | None, integer: bool, asked: FigureOptions
+    source: str,
+    q: tuple[Fraction, ...],
+    size_hint: int | None,
+    interval_share: Fraction | Literal["none"],
+    integer: bool,
+    asked: FigureOptions,
 ) -> None:
     """Release quantiles of a column of numbers.
 
     With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
     of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
-    _release_figure("quantile", source, asked, q=q, size_hint=size_hint, integer=integer)
+    share = None if interval_share == "none" else interval_share
+    _release_figure(
+        "quantile", source, asked, q=q, size_hint=size_hint, integer=integer, interval_share=share
+    )
 
 
 @click.command("sum")
@@ -202,14 +215,20 @@ def _release_figure(
     q: tuple[Fraction, ...] = (),
     size_hint: int | None = None,
     integer: bool = False,
+    interval_share: Fraction | None = None,
 ) -> None:
-    """Ask for a figure and write it; only quantiles have the last three parameters."""
+    """Ask for a figure and write it; only quantiles have the last four parameters."""
     run, bounds = asked.run, asked.bounded
     domain = _choose_group_domain(asked)
     own: dict[str, Any] = {}
     if kind == "quantile":
         # A single q asks for `Quantile`, several for `Quantiles`.
-        own = {"q": q[0] if len(q) == 1 else q, "size_hint": size_hint, "integer": integer}
+        own = {
+            "q": q[0] if len(q) == 1 else q,
+            "size_hint": size_hint,
+            "integer": integer,
+            "interval_share": interval_share,
+        }
     # Only sums and means can be asked for within a declared range.
     elif kind != "variance":
         own = {"bounds": bounds}
@@ -240,12 +259,16 @@ def _release_figure(
             f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
         )
     grouped = isinstance(release, Groups)
-    columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
+    columns: tuple[str, ...] = (kind, *TOTAL)
+    if kind == "quantile":
+        columns = QUANTILE if interval_share is None else (*QUANTILE[:2], "low", "high", *QUANTILE[2:])
     if kind == "variance":
         columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
     if kind in {"mean", "variance"}:
         columns = (*columns, "too_few")
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
+    if interval_share is not None:
+        said.insert(0, VALUES)
     if "too_few" in columns:
         said.append(TOO_FEW)
     if bounds is not None:
@@ -260,13 +283,14 @@ def _release_figure(
     rows = [
         {"item": item} | row if grouped else row
         for item, one in pairs
-        for row in (_list_quantiles(q, one) if kind == "quantile" else [_describe_figure(kind, one, asked)])
+        for row in (
+            _list_quantiles(q, one, columns) if kind == "quantile" else [_describe_figure(kind, one, asked)]
+        )
     ]
     if grouped:
         facts |= {"groups_per_unit": asked.groups_per_unit or 1}
-        notes.append(
-            f"Each group was released with epsilon {float(Fraction(release.mechanism.cost.pure())):.12g}."
-        )
+        each = float(Fraction(release.rows[0].release.cost.pure()))
+        notes.append(f"Each group was released with epsilon {each:.12g}.")
     write_rows(
         run.form,
         ("item", *columns) if grouped else columns,
@@ -297,12 +321,12 @@ def _choose_group_domain(asked: FigureOptions) -> Domain | None:
     return None
 
 
-def _list_quantiles(q: tuple[Fraction, ...], release: Any) -> list[dict[str, Any]]:
+def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return one row for each quantile that was released."""
     # Several quantiles come as a tuple of values, a single one as itself.
     found = release if isinstance(release, tuple) else (release,)
     return [
-        {"q": float(share)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]}
+        {"q": float(share)} | {name: plain(getattr(one, name)) for name in columns[1:]}
         for share, one in zip(q, found, strict=True)
     ]
 

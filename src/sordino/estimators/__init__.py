@@ -23,6 +23,10 @@ if TYPE_CHECKING:
         p_value as p_value,
     )
     from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
+    from sordino.estimators.quantiles.quantile_interval import (
+        QuantileEnds as QuantileEnds,
+        QuantileInterval as QuantileInterval,
+    )
     from sordino.estimators.quantiles.quantiles import (
         Quantiles as Quantiles,
         QuantileValues as QuantileValues,
@@ -41,6 +45,7 @@ _HOMES = {
     "intervals": ("interval", "p_value", "lower_bound"),
     "reports": ("ReportsMean", "mean_of_reports"),
     "quantiles.quantile": ("Quantile", "QuantileValue"),
+    "quantiles.quantile_interval": ("QuantileEnds", "QuantileInterval"),
     "quantiles.quantiles": ("Quantiles", "QuantileValues"),
 }
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, POSITIVE, Number, exact, to_fraction
+from sordino.constraints import COUNT, POSITIVE, SHARE, Number, OrNone, exact, to_fraction
 from sordino.data import CountQuestion, Domain, NumberQuestion, StepRange, prepare_counts, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -29,6 +29,7 @@ from sordino.estimators import (
     QuantileValues,
     VarianceValue,
 )
+from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
 from sordino.session.request import (
@@ -180,16 +181,33 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     size_hint: int | None = parameter(
         checked_later, "About how many rows count, as far as that is public.", default=None
     )
+    interval_share: Number | None = parameter(
+        OrNone(SHARE),
+        "Share of epsilon for an interval of each quantile, in the unit of the column.",
+        default=0.5,
+    )
     integer: bool = parameter(
         checked_later, "The values are whole numbers, and so is what is released.", default=False
     )
 
-    def build_estimator(self, table: Table) -> Quantile | Quantiles:
-        """Return the estimator of one quantile, or of several."""
+    def build_estimator(self, table: Table) -> Quantile | Quantiles | QuantilesWithIntervals:
+        """Return the estimator of one quantile, or of several, with intervals if a share is for them."""
         shared = {"size_hint": self.size_hint, "integer": self.integer, **self.options(table)}
+        epsilon = shared.pop("epsilon")
+        share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
+        values: Quantile | Quantiles
         if isinstance(self.q, tuple):
-            return Quantiles(q=self.q, size_is_public=self.has_public_size(table), **shared)
-        return Quantile(q=cast("Number", self.q), **shared)
+            public = self.has_public_size(table)
+            values = Quantiles(q=self.q, epsilon=epsilon * (1 - share), size_is_public=public, **shared)
+        else:
+            values = Quantile(q=cast("Number", self.q), epsilon=epsilon * (1 - share), **shared)
+        if not share:
+            return values
+        wanted = self.q if isinstance(self.q, tuple) else (self.q,)
+        each = epsilon * share / len(wanted)
+        return QuantilesWithIntervals(
+            values, tuple(QuantileInterval(q=one, epsilon=each, **shared) for one in wanted)
+        )
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""

@@ -388,6 +388,7 @@ class Session:
         growth: Number = 1.01,
         unit: Number = 1.0,
         size_hint: int | None = None,
+        interval_share: Number | None = 0.5,
         integer: bool = False,
         where: str | None = None,
         by: str | None = None,
@@ -412,6 +413,10 @@ class Session:
             Public lower bound; None: values have both signs.
         cap : number
             Public: the largest value that is released. It can be generous.
+        interval_share : number or None
+            In (0, 1): share of epsilon for an interval of each quantile, in the unit of the column: `low` and
+            `high` contain it with 95 %. None: all of epsilon goes to the value, and only its rank error is
+            known.
         growth, unit, size_hint, integer : optional
             As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is
             public.
@@ -460,6 +465,7 @@ class Session:
                 growth=growth,
                 unit=unit,
                 size_hint=size_hint,
+                interval_share=interval_share,
                 integer=integer,
                 where=where,
                 by=by,

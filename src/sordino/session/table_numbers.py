@@ -29,12 +29,13 @@ from sordino.estimators import (
 )
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_steps import Moments
+from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.releases import Release, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, Figure
 
-Estimator = Quantile | Quantiles | ClippedSum | ClippedMean | ClippedVariance
+Estimator = Quantile | Quantiles | QuantilesWithIntervals | ClippedSum | ClippedMean | ClippedVariance
 
 
 @final
@@ -99,7 +100,7 @@ class TableNumbers:
 
     Parameters
     ----------
-    estimator : Quantile, Quantiles, ClippedSum, ClippedMean, ClippedVariance or BoundedTotal
+    estimator : Estimator or BoundedTotal
         What is released, about all rows or about each group.
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
@@ -149,7 +150,7 @@ class TableNumbers:
                 estimator.release(figure, entropy=entropy)
                 for figure in cast("Sequence[Figure]", numbers)
             ]
-        elif isinstance(estimator, Quantile | Quantiles):
+        elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
         else:
             found = _release_clipped(estimator, cast("Numbers", numbers), entropy)
@@ -157,8 +158,9 @@ class TableNumbers:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
         budgets = self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
+        mechanism = estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
         return Groups(
-            rows=rows, budgets=budgets, mechanism=estimator, cost=self.cost, simulated=entropy.simulated
+            rows=rows, budgets=budgets, mechanism=mechanism, cost=self.cost, simulated=entropy.simulated
         )
 
 

@@ -25,7 +25,15 @@ from typing import Any
 from sordino.audit.enumeration.scans import Listed, positions
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
+from sordino.estimators import (
+    BucketCounts,
+    ClippedMean,
+    ClippedSum,
+    ClippedVariance,
+    Quantile,
+    QuantileInterval,
+    Quantiles,
+)
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
@@ -157,6 +165,14 @@ def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
     )
 
 
+def quantile_interval(mechanism: QuantileInterval, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of the two edges where the searches end."""
+    _check_edges(mechanism)
+    return Subject(
+        laws=[], stated=partial(_interval_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
+
+
 def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
     """Return the law of all edges together."""
     _check_edges(mechanism)
@@ -171,7 +187,7 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
     )
 
 
-def _check_edges(mechanism: Quantile | Quantiles) -> None:
+def _check_edges(mechanism: Quantile | Quantiles | QuantileInterval) -> None:
     if mechanism.grid.size > _MOST_EDGES:
         raise InvalidParameter(
             f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; "
@@ -184,6 +200,17 @@ def _quantile_law(mechanism: Quantile, values: Any) -> Stated:
     """Return the law of (part, edge or bucket), from which everything that is released is computed."""
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     return _multiply_paths(quantile_paths(mechanism, runs), runs)
+
+
+def _interval_law(mechanism: QuantileInterval, values: Any) -> Stated:
+    """Return the law of both edges together: each search has fresh noise."""
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    up, down = mechanism.parts
+    paths = (
+        ((up.edge(below), down.edge(above)), ((up, below), (down, above)))
+        for below, above in product(_list_test_ends(up), _list_test_ends(down))
+    )
+    return _multiply_paths(paths, runs)
 
 
 def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:

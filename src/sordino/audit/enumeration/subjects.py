@@ -13,7 +13,7 @@ from sordino.audit.continuous.continuous import Continuous
 from sordino.audit.continuous.scaled import smooth_mechanism, smooth_selection
 from sordino.audit.enumeration.bounded import composite, folded
 from sordino.audit.enumeration.played import subject_by_rules
-from sordino.audit.enumeration.quantiles import clipped, quantile, quantiles
+from sordino.audit.enumeration.quantiles import clipped, quantile, quantile_interval, quantiles
 from sordino.audit.enumeration.scans import above_threshold
 from sordino.audit.enumeration.selection import (
     exponential_mechanism,
@@ -26,7 +26,7 @@ from sordino.audit.enumeration.selection import (
 from sordino.audit.enumeration.subject import Subject
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
+from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, QuantileInterval, Quantiles
 from sordino.mechanisms import (
     AboveThreshold,
     CompositeMechanism,
@@ -58,6 +58,7 @@ STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     NoisyTopK: noisy_top_k,
     PermuteAndFlip: permute_and_flip,
     Quantile: quantile,
+    QuantileInterval: quantile_interval,
     Quantiles: quantiles,
     RandomizedResponse: randomized_response,
     SmoothMechanism: smooth_mechanism,

@@ -67,6 +67,9 @@ class QuantileValue(Release):
         value on the side of the target, count as lying at the target; with permute-and-flip those that share
         the bucket of the value, and no others. The rank itself is not public where the number of records is
         not.
+    low, high : float or None
+        With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the unit of
+        the values; the value lies there, too. None without one.
 
     Examples
     --------
@@ -81,6 +84,8 @@ class QuantileValue(Release):
     capped: bool
     rank_error_low: float
     rank_error_high: float
+    low: float | None = None
+    high: float | None = None
 
 
 class ColumnQuantiles(Mechanism):
@@ -228,7 +233,7 @@ class Quantile(ColumnQuantiles):
     def derive(self) -> None:
         """Choose the method, and set what it does and costs."""
         super().derive()
-        share = to_fraction(self.q).limit_denominator(_QUANTILE_DENOMINATOR)
+        share = share_of(self.q)
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
         growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
         # All that follows is chosen from public numbers (docs/proofs/quantile.md, "Which way").
@@ -320,6 +325,11 @@ class Quantile(ColumnQuantiles):
         if place and edge == part.last - 1 and isinstance(before, RankSearch):
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
+
+
+def share_of(q: Number) -> Fraction:
+    """Return q as the fraction that is meant: its denominator is how many steps of noise a record has."""
+    return to_fraction(q).limit_denominator(_QUANTILE_DENOMINATOR)
 
 
 def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:

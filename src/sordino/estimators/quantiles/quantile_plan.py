@@ -136,6 +136,13 @@ class QuantilePlan:
             self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1)
         )
 
+    def pair(self, budget: Fraction) -> tuple[tuple[RankSearch, ...], Cost]:
+        """Return a search up over all edges and one down, each with half of the budget."""
+        size = self.grid.size
+        return self._composed(
+            self._search(budget / 2, True, 0, size), self._search(budget / 2, False, 0, size)
+        )
+
     def _composed(self, *parts: RankSearch) -> tuple[tuple[RankSearch, ...], Cost]:
         costs = [
             self._cost(*(law.rate * part.weight * self.rows for law in _noise_laws(part)), up=part.upward)

@@ -84,8 +84,7 @@ class QuantileValues(tuple[QuantileValue, ...]):
         listed = [value.to_dict() for value in self]
         common = {name: listed[0][name] for name in ("mechanism", "cost", "simulated", "exact")}
         own = [
-            {name: one[name] for name in ("value", "capped", "rank_error_low", "rank_error_high")}
-            for one in listed
+            {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed
         ]
         return {"type": "QuantileValues", "values": own, **common}
 

@@ -1,0 +1,255 @@
+"""An interval of values that contains a quantile: two noisy searches, each stopped a little early in public.
+
+Claim: the interval holds the quantile with at least its confidence, and costs what its two searches cost.
+Proof: docs/proofs/quantile-interval.md.
+Noise: that of the searches (docs/proofs/quantile.md).
+Floats: the edges, which are public, and one logarithm, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.claims import Claim
+from sordino.constraints import PROPORTION, SHARE, Number, to_fraction
+from sordino.cost import Cost, compose
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.estimators.columns.bucket_grid import BucketGrid
+from sordino.estimators.quantiles.quantile import (
+    CONFIDENCE,
+    ColumnQuantiles,
+    Quantile,
+    QuantileValue,
+    count_runs,
+    share_of,
+)
+from sordino.estimators.quantiles.quantile_plan import QuantilePlan
+from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
+from sordino.estimators.quantiles.rank_search import RankSearch
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
+from sordino.releases import Release
+from sordino.remnants import no_remnants
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class QuantileEnds(Release):
+    """An interval that contains a quantile.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends, in the unit of the values. `low` is -inf, or the lower bound of the grid, where no search
+        left it; `high` is inf where the quantile may lie beyond the cap.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> median = sd.QuantileInterval(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=1e6)
+    >>> ends = median.release(range(1000), entropy=sd.Seeded(7))
+    >>> ends.low <= 500 <= ends.high
+    True
+    """
+
+    low: float
+    high: float
+
+
+@final
+class QuantileInterval(ColumnQuantiles):
+    """Release an interval of values that contains a quantile with a stated probability.
+
+    Two searches have half of the budget each. One goes up, and stops at an edge below which there are too few
+    records for the quantile; the other one goes down, and stops where there are too few above. How much too
+    few is a public number: as large as the noise of a threshold gets once in twice the chance to be wrong.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or the cap is not above `lower`.
+
+    Notes
+    -----
+    The quantile is the least value with a share of q of the records at or below it. Missing records count as
+    the lowest, and values below `lower` as `lower`.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> median = sd.QuantileInterval(q=0.5, epsilon=2, adjacency="add-remove", lower=0, cap=120, integer=True)
+    >>> ends = median.release([17, 30, 31, 64, 80] * 400, entropy=sd.Seeded(7))
+    >>> ends.low, ends.high
+    (31.0, 31.0)
+    """
+
+    q: Number = parameter(PROPORTION, "Which quantile, as for `Quantile`.")
+    confidence: Number = parameter(
+        SHARE, "Least probability with which the interval contains the quantile.", default=CONFIDENCE
+    )
+    parts: tuple[RankSearch, ...] = derived("The searches: upward for `low`, downward for `high`.")
+
+    def derive(self) -> None:
+        """Set the searches and what they cost."""
+        super().derive()
+        plan = QuantilePlan(
+            share_of(self.q),
+            self.grid,
+            to_fraction(self.growth),
+            None,
+            self.rows_per_unit,
+            self.adjacency,
+            Fraction(1),
+        )
+        # Each end may be wrong with half of what is left.
+        wrong = (1 - to_fraction(self.confidence)) / 2
+        parts, cost = plan.pair(to_fraction(self.epsilon))
+        self._set(parts=tuple(_stop_early(part, wrong) for part in parts), cost=cost)
+
+    @no_remnants
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileEnds:
+        """Release the interval, with fresh noise.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (n,), or BucketCounts
+            Private; as for `Quantile`.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        QuantileEnds
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are no one-dimensional list of a numeric type, or counts over another grid.
+        """
+        fresh_entropy(entropy, "QuantileInterval.release")
+        runs = count_runs(values, self.grid, "QuantileInterval")
+        below, above = (part.find(runs, entropy) for part in self.parts)
+        low, high = self.ends(below, above)
+        return QuantileEnds(low=low, high=high, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    def ends(self, below: int, above: int) -> tuple[float, float]:
+        """Return the interval, from the edges where the searches ended, counted from 0.
+
+        The search upward ended at `below`, the one downward at `above`; K and -1 say that they found none.
+        """
+        # What is known is of the last edge that was not enough: the one before.
+        low = _edge_value(self.grid, below - 1)
+        high = _edge_value(self.grid, above + 1)
+        if low == -math.inf and self.lower is not None:
+            low = float(self.lower)
+        # Below an edge lie the whole numbers up to one less.
+        if self.integer and math.isfinite(high):
+            high -= 1
+        # Noise may put one end beyond the other. Then the quantile lies between them as likely as before.
+        return min(low, high), max(low, high)
+
+
+def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
+    """Return a search whose threshold is lowered by as much as its noise reaches with probability `wrong`."""
+    scan = part.scan
+    # The least whole number of steps that the noise exceeds with at most that probability; a float that is
+    # rounded up is one step too many at worst.
+    early = max(0, math.ceil(-math.log(wrong) / float(scan.threshold_noise.rate) * (1 + 1e-12)))
+    return replace(part, scan=ThresholdScan(-early, scan.threshold_noise, scan.noise))
+
+
+def _edge_value(grid: BucketGrid, edge: int) -> float:
+    """Return the value of an edge, infinite beyond the ends of the grid."""
+    if edge < 0:
+        return -math.inf
+    return float(grid.edges[edge]) if edge < grid.size else math.inf
+
+
+@final
+@dataclass(frozen=True)
+class QuantilesWithIntervals:
+    """Quantiles, and an interval of each, from one budget: what a session releases.
+
+    Parameters
+    ----------
+    quantiles : Quantile or Quantiles
+        The values.
+    intervals : tuple of QuantileInterval
+        One for each of them.
+    """
+
+    quantiles: Quantile | Quantiles
+    intervals: tuple[QuantileInterval, ...]
+
+    @property
+    def mechanisms(self) -> tuple[Quantile | Quantiles | QuantileInterval, ...]:
+        """All that releases."""
+        return self.quantiles, *self.intervals
+
+    @property
+    def grid(self) -> BucketGrid:
+        """The edges, the same for all."""
+        return self.quantiles.grid
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it costs together."""
+        return compose(self.quantiles.cost, *(each.cost for each in self.intervals))
+
+    @property
+    def exact(self) -> bool:
+        """True: the laws that are proved are the ones that are sampled."""
+        return True
+
+    @no_remnants
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue | QuantileValues:
+        """Release the quantiles with `low` and `high`, with fresh noise; parameters as for `Quantile`."""
+        fresh_entropy(entropy, "QuantilesWithIntervals.release")
+        found = self.quantiles.release(values, entropy=entropy)
+        listed = found if isinstance(found, QuantileValues) else (found,)
+        ends = [each.release(values, entropy=entropy) for each in self.intervals]
+        mechanism, cost = self.mechanisms, self.cost
+        bounded = [
+            replace(
+                one,
+                # The interval takes the value in, and not the other way round: what is known of the rank of
+                # the value holds as well.
+                low=min(each.low, one.value),
+                high=max(each.high, one.value),
+                mechanism=mechanism,
+                cost=cost,
+            )
+            for one, each in zip(listed, ends, strict=True)
+        ]
+        return QuantileValues(bounded) if isinstance(found, QuantileValues) else bounded[0]
+
+
+_SMALL: dict[str, Any] = {"lower": 0, "cap": 64, "growth": 2, "epsilon": 4}
+CLAIMS = (
+    Claim(
+        name="QuantileInterval",
+        statement="Both ends together lose at most what the two searches lose.",
+        references=("durfee2023, Lemma B.1",),
+        proof="quantile-interval.md",
+        neighbours=(
+            (
+                QuantileInterval(q=0.5, adjacency="add-remove", **_SMALL),
+                (0,) * 4 + (40,) * 4,
+                (0,) * 4 + (9,) + (40,) * 4,
+            ),
+            (
+                QuantileInterval(q=0.25, adjacency="replace-one", **_SMALL),
+                (0,) * 3 + (40,) * 4,
+                (0,) * 2 + (9,) + (40,) * 4,
+            ),
+            (
+                QuantileInterval(q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4),
+                (-9,) * 3 + (9,) * 3,
+                (-9,) * 3 + (9,) * 4,
+            ),
+        ),
+    ),
+)
