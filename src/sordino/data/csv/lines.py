@@ -36,15 +36,25 @@ The rules, each a function of one physical line (so that no line can swallow, sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, final
+from types import MappingProxyType
+from typing import Any, BinaryIO, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import TRUTH, is_unicode, one_of, shown
+from sordino.data.csv.column_types import (
+    PLAIN_DATE,
+    ColumnType,
+    Marks,
+    check_date_format,
+    check_marks,
+    column_type,
+)
 from sordino.errors import InvalidParameter
 
 # ---- csv format --------------------------------------------------------------------------------------------
@@ -73,6 +83,15 @@ class CsvFormat:
         How the bytes are read. Other encodings must be converted first.
     null : str
         A field equal to this text is NULL, as the empty field always is.
+    types : mapping of str to str
+        Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean or text.
+        A field that is no value of its type is missing. Other columns are texts.
+    decimal : {".", ","}
+        The mark before the digits after the point, in columns of numbers.
+    thousands : str
+        What stands between groups of three digits there; the empty text where digits are not grouped.
+    date_format : str
+        How dates are written, made of %Y, %m and %d.
 
     Raises
     ------
@@ -84,6 +103,18 @@ class CsvFormat:
     >>> from sordino.data import CsvFormat
     >>> CsvFormat(delimiter=";", null="NA").delimiter
     ';'
+
+    A file with lines such as ``Anna;1.234,50;31.12.2024``:
+
+    >>> form = CsvFormat(
+    ...     delimiter=";",
+    ...     types={"amount": "decimal(12,2)", "day": "date"},
+    ...     decimal=",",
+    ...     thousands=".",
+    ...     date_format="%d.%m.%Y",
+    ... )
+    >>> form.types["amount"]
+    'decimal(12,2)'
     """
 
     delimiter: str = ","
@@ -92,6 +123,10 @@ class CsvFormat:
     columns: tuple[str, ...] = ()
     encoding: Encoding = "utf-8"
     null: str = ""
+    types: Mapping[str, str] = field(default_factory=dict, hash=False)
+    decimal: str = "."
+    thousands: str = ""
+    date_format: str = PLAIN_DATE
 
     def __post_init__(self) -> None:
         name = "CsvFormat."
@@ -119,6 +154,58 @@ class CsvFormat:
         # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
+        types: object = self.types
+        if not isinstance(types, Mapping) or {type(column) for column in types} - {str}:
+            raise InvalidParameter(
+                f"{name}types must be a mapping from columns to types, such as "
+                f'{{"age": "integer"}}; got {shown(self.types)}.'
+            )
+        # A read-only copy: what was checked must not change afterwards.
+        object.__setattr__(self, "types", MappingProxyType(dict(self.types)))
+        check_marks(name, marks_of(self), delimiter=self.delimiter, quote=self.quote)
+        try:
+            self.thousands.encode(self.encoding)
+        except UnicodeEncodeError:
+            raise InvalidParameter(
+                f"{name}thousands must be a character of the encoding; got {shown(self.thousands)}, "
+                f"which {self.encoding} lacks."
+            ) from None
+        check_date_format(name + "date_format", self.date_format)
+        kinds = {kind.engine for kind in declared_types(self).values()}
+        if self.date_format != PLAIN_DATE and not kinds & {"DATE", "TIMESTAMP"}:
+            raise InvalidParameter(
+                f"{name}date_format must go with a column of type date or timestamp in {name}types; "
+                f"got {shown(self.date_format)} and no such column."
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled: a copy is made anew, from the parameters.
+        return partial(CsvFormat, **(vars(self) | {"types": dict(self.types)})), ()
+
+
+def declared_types(form: CsvFormat) -> dict[str, ColumnType]:
+    """Return the types that are declared, by the names of columns."""
+    return {column: column_type(f"CsvFormat.types[{column!r}]", kind) for column, kind in form.types.items()}
+
+
+def marks_of(form: CsvFormat) -> Marks:
+    """Return the marks in numbers."""
+    return Marks(form.decimal, form.thousands)
+
+
+def refuse_declarations(form: CsvFormat, what: str) -> None:
+    """Refuse types and marks for a reader that has rules of its own for its numbers.
+
+    Raises
+    ------
+    InvalidParameter
+        If something was declared.
+    """
+    if form.types or marks_of(form) != Marks():
+        raise InvalidParameter(
+            f"CsvFormat.types, decimal and thousands must not be given for {what}; got "
+            f"{shown(', '.join(form.types) or form.decimal + form.thousands)}. Leave them out."
+        )
 
 
 def _is_one_usable_character(value: object) -> bool:

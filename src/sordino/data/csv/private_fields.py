@@ -25,6 +25,7 @@ from sordino.data.csv.lines import (
     first_line,
     public_text,
     quoted_fields,
+    refuse_declarations,
     shortened_lines,
 )
 from sordino.data.csv.reader import open_csv
@@ -157,6 +158,7 @@ def open_private(
     """
     # All that is refused below is public: options, the path, and the header line.
     check_delimiter(form.delimiter)
+    refuse_declarations(form, "a file of candidates, whose numbers have a rule of their own")
     if not form.header:
         raise InvalidParameter(
             "CsvFormat.header must be True for a file of candidates, whose header line says "

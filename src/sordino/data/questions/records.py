@@ -26,7 +26,14 @@ from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
-from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
+from sordino.data.csv.record_lines import (
+    Fields,
+    UnitRows,
+    Values,
+    check_record_types,
+    fields_of,
+    record_blocks,
+)
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import EMBEDDED
@@ -308,7 +315,10 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     if owner == place:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
     # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a record.
-    fields = fields_of(list(source.columns), column, unit.column) if isinstance(reader, CsvReader) else None
+    fields = None
+    if isinstance(reader, CsvReader):
+        check_record_types(reader.format, column, unit.column)
+        fields = fields_of(list(source.columns), column, unit.column)
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
@@ -355,6 +365,7 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
             )
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+    check_record_types(form, column, unit.column)
     fields = fields_of(names, column, unit.column)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
     # `read1` returns what a pipe has, and does not wait for a full block.
