@@ -89,8 +89,20 @@ def _read_types(_ctx: click.Context, _param: click.Parameter, value: tuple[str, 
 
 
 def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    # Other names of the two encodings; `CsvFormat` refuses whatever else there is.
-    return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
+    # Other names of the encodings; `CsvFormat` refuses whatever else there is.
+    name = value.lower().replace("_", "-")
+    return _ENCODINGS.get(name, name)
+
+
+_ENCODINGS = {
+    "utf8": "utf-8",
+    "latin1": "latin-1",
+    "iso-8859-1": "latin-1",
+    "windows-1252": "cp1252",
+    "utf16": "utf-16",
+    "utf-16le": "utf-16-le",
+    "utf-16be": "utf-16-be",
+}
 
 
 # ---- decorators --------------------------------------------------------------------------------------------
@@ -214,7 +226,7 @@ ENCODING = click.option(
     default="utf-8",
     show_default=True,
     callback=_normalize_encoding,
-    help="Encoding of a CSV source, utf-8 or latin-1.",
+    help="Encoding of a CSV source: utf-8, latin-1, cp1252, utf-16 (with a mark), utf-16-le or utf-16-be.",
 )
 TYPE = click.option(
     "--type",

@@ -215,15 +215,12 @@ def check_date_format(name: str, value: object) -> None:
     InvalidParameter
         If year, month and day do not all stand in it once, or something else with a percent sign does.
     """
-    usable = isinstance(value, str) and is_unicode(value) and len(value) <= _LONGEST_DATE_FORMAT
-    parts = re.split("(%[Ymd])", value) if usable else []
+    short = is_unicode(value) and len(str(value)) <= _LONGEST_DATE_FORMAT
+    parts = re.split("(%[Ymd])", str(value) if short else "")
     rest = "".join(parts[::2])
     # Digits beside a directive would be taken for some of its digits.
-    if (
-        sorted(parts[1::2]) != ["%Y", "%d", "%m"]
-        or re.search(r"[%0-9\0\r\n]", rest)
-        or not rest.isprintable()
-    ):
+    clear = rest.isprintable() and not re.search("[%0-9]", rest)
+    if sorted(parts[1::2]) != ["%Y", "%d", "%m"] or not clear:
         raise InvalidParameter(
             f"{name} must have %Y (four digits of the year), %m and %d once each, of at most "
             f"{_LONGEST_DATE_FORMAT} characters, and no other directives, digits or control characters; "

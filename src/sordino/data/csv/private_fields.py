@@ -18,6 +18,7 @@ from typing import final
 
 from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import check_delimiter
+from sordino.data.csv.encodings import line_encoding, open_lines
 from sordino.data.csv.lines import (
     BLOCK,
     LONGEST,
@@ -60,9 +61,9 @@ class PrivateFields:
         # If all columns are private, an empty line is an empty private text. Skipping it would let private
         # bytes decide how many candidates there are.
         every_line = len(self.columns) == self.count
-        with self.path.open("rb") as file:
+        with open_lines(self.path, self.format.encoding) as file:
             # The header is public and was read before the charge. So it may be said that it changed.
-            if first_line(file, self.format.encoding) != self.header:
+            if first_line(file, line_encoding(self.format.encoding)) != self.header:
                 raise DataSourceError(f"The header line of {self.path} changed after it was read.")
             # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
             for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
@@ -125,7 +126,7 @@ class PrivateFields:
             if index == wanted:
                 label = said
         try:
-            return None if label is None else label.decode(self.format.encoding)
+            return None if label is None else label.decode(line_encoding(self.format.encoding))
         except UnicodeDecodeError:
             raise DataSourceError(
                 f"Line {place} of {self.path} must have a label in {self.format.encoding}."

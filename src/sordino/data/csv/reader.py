@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import shown
 from sordino.data.csv.column_types import ColumnType, column_type
+from sordino.data.csv.encodings import line_encoding, open_lines
 from sordino.data.csv.lines import (
     LONGEST,
     CsvFormat,
@@ -121,12 +122,13 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> tuple[str, ...]:
         raise DataSourceError(
             f"A CSV file must begin with a header line; {where} has none (empty file or empty first line)."
         )
-    if not kept(line, form.encoding):
+    written = line_encoding(form.encoding)
+    if not kept(line, written):
         raise DataSourceError(
             f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} "
             "bytes; it is not. Convert the file to UTF-8 CSV, uncompressed, or to Parquet."
         )
-    names = split_line(line.decode(form.encoding), form)
+    names = split_line(line.decode(written), form)
     if names is None:
         raise DataSourceError(
             f"The header line of {where} must have balanced quotes; declare another quote or repair it."
@@ -136,8 +138,8 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> tuple[str, ...]:
 
 def _read_header(path: Path, form: CsvFormat) -> bytes:
     try:
-        with path.open("rb") as file:
-            line = first_line(file, form.encoding)
+        with open_lines(path, form.encoding) as file:
+            line = first_line(file, line_encoding(form.encoding))
     except OSError as error:
         raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
     return line

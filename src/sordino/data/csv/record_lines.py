@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.csv.column_types import Marks, number_pattern
+from sordino.data.csv.encodings import line_encoding
 from sordino.data.csv.lines import (
     LONGEST,
     CsvFormat,
@@ -150,7 +151,7 @@ def record_blocks(
         Which records of a unit count; with a unit field.
     """
     for block in shortened_blocks(read, BLOCK):
-        lines = without_marks(block) if form.encoding == "utf-8" else block
+        lines = without_marks(block) if line_encoding(form.encoding) == "utf-8" else block
         # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
         numbers, units = _read_unquoted_records(lines, form, fields) or _read_records_by_rule(
             lines, form, fields
@@ -208,7 +209,8 @@ def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tupl
 
 def _number_matcher(form: CsvFormat) -> Callable[[bytes], object]:
     """Return what tells whether a field is a number in the declared marks."""
-    return re.compile(number_pattern(marks_of(form), None).encode(form.encoding)).fullmatch
+    pattern = number_pattern(marks_of(form), None)
+    return re.compile(pattern.encode(line_encoding(form.encoding))).fullmatch
 
 
 def _number_writer(form: CsvFormat) -> Callable[[bytes], bytes]:
@@ -216,7 +218,7 @@ def _number_writer(form: CsvFormat) -> Callable[[bytes], bytes]:
     if marks_of(form) == Marks():
         # Nothing is changed: `bytes` of bytes are these bytes.
         return bytes
-    decimal, thousands = form.decimal.encode(), form.thousands.encode(form.encoding)
+    decimal, thousands = form.decimal.encode(), form.thousands.encode(line_encoding(form.encoding))
     return lambda field: field.replace(thousands, b"").replace(decimal, b".")
 
 
@@ -234,6 +236,6 @@ def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"
 def _encode_null_text(form: CsvFormat) -> bytes:
     """Return the NULL text as bytes; one that the encoding lacks stands in no field."""
     try:
-        return form.null.encode(form.encoding)
+        return form.null.encode(line_encoding(form.encoding))
     except UnicodeEncodeError:
         return b""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import shown
 from sordino.data.csv.answer_lines import read_number
+from sordino.data.csv.encodings import check_stream_encoding, line_encoding, open_lines
 from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
@@ -259,9 +260,10 @@ def _read_record_files(
     try:
         total = max(1, sum(path.stat().st_size for path in reader.files))
         for path in reader.files:
-            with path.open("rb") as file:
+            with open_lines(path, form.encoding) as file:
                 # After the charge there is one sentence for every failure, also for this one.
-                if reader.header is not None and first_line(file, form.encoding) != reader.header:
+                header = None if reader.header is None else first_line(file, line_encoding(form.encoding))
+                if header != reader.header:
                     raise DataSourceError.after_charge()
                 # `rows` is shared by all files: the bound of a unit is for the whole source.
                 for values in record_blocks(file.read, form, fields, rows):
@@ -355,8 +357,9 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     InvalidParameter, DataSourceError
         If there is no such column, or no header.
     """
+    written = check_stream_encoding(form.encoding)
     # All that is read of the pipe before the charge. What comes behind the header line is private.
-    names = list(header_names(first_line(file, form.encoding), form, "standard input"))
+    names = list(header_names(first_line(file, written), form, "standard input"))
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):
         if name not in names:
