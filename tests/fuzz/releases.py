@@ -70,6 +70,13 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
             written.csv.null,
             "--encoding",
             written.csv.encoding,
+            "--decimal",
+            written.csv.decimal,
+            "--thousands",
+            written.csv.thousands,
+            "--date-format",
+            written.csv.date_format,
+            *(f"--type={name}={kind}" for name, kind in written.csv.types.items()),
         ]
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
