@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from unittest import mock
 
+import duckdb
 import pytest
 
 from sordino import CsvFormat, PrivacyUnit
@@ -445,26 +446,14 @@ def test_types_are_those_of_columns(tmp_path, german):
         open_source(german, csv=german_format(Betrag="double"))
     with pytest.raises(InvalidParameter, match=r"columns of CsvFormat\.columns"):
         open_source(german, csv=CsvFormat(header=False, columns=("a",), types={"b": "text"}))
-    (tmp_path / "t.parquet").write_bytes(b"")
-    for source in (duckdb_relation(), f"duckdb:{duckdb_file(tmp_path)}#t"):
-        with pytest.raises(InvalidParameter, match="source other than CSV"):
-            open_source(source, csv=CsvFormat(types={"a": "integer"}))
-        with pytest.raises(InvalidParameter, match="source other than CSV"):
-            open_source(source, csv=CsvFormat(thousands="'"))
-
-
-def duckdb_relation():
-    import duckdb
-
-    return duckdb.sql("SELECT 1 AS a")
-
-
-def duckdb_file(folder):
-    import duckdb
-
-    with duckdb.connect(str(folder / "t.db")) as con:
-        con.execute("CREATE OR REPLACE TABLE t (a INTEGER)")
-    return folder / "t.db"
+    with duckdb.connect(str(tmp_path / "t.db")) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a")
+        con.execute(f"COPY t TO '{tmp_path}/t.parquet'")
+    sources = (duckdb.sql("SELECT 1 AS a"), f"duckdb:{tmp_path}/t.db#t", tmp_path / "t.parquet")
+    for source in sources:
+        for form in (CsvFormat(types={"a": "integer"}), CsvFormat(thousands="'")):
+            with pytest.raises(InvalidParameter, match="source other than CSV"):
+                open_source(source, csv=form)
 
 
 @pytest.mark.parametrize("column", ["tag", "kunde"])
