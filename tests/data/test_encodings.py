@@ -108,7 +108,7 @@ def test_kept_records_are_the_union_over_lines(tmp_path_factory, rows, order, en
     assert read(path, form) == wanted
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_boundary_matters(tmp_path, seed):
     """Blocks and limits are made small, so that every unit lies at some boundary, and halves of characters are apart."""
     rng = random.Random(seed)
@@ -263,12 +263,12 @@ def test_standard_input_is_no_utf_16():
 
 
 def test_memory_is_bounded_whatever_a_line_holds(tmp_path):
-    """A line of 64 MB, and blocks of nothing but halves of characters."""
+    """A line of 72 MB, in which a third is nothing but halves of characters."""
     path = tmp_path / "t.csv"
     with path.open("wb") as file:
         file.write(packed([MARK, *map(ord, "a,b"), LF]))
         for unit in (97, 0x20AC, 0xD800):
-            for _ in range(64):
+            for _ in range(48):
                 file.write(packed([unit]) * (1 << 18))
         file.write(packed([LF, 120, 44, 120, LF]))
     tracemalloc.start()

@@ -80,7 +80,8 @@ def column_type(name: str, declared: object) -> ColumnType:
     InvalidParameter
         If it is none.
     """
-    word = declared.replace(" ", "").lower() if isinstance(declared, str) else ""
+    # By the exact type: a subclass of `str` could say another text each time it is asked.
+    word = str(declared).replace(" ", "").lower() if type(declared) is str else ""
     if word in _ENGINE_TYPES:
         return ColumnType(_ENGINE_TYPES[word], 0 if word == "integer" else None)
     digits = _DECIMAL.fullmatch(word)
