@@ -263,12 +263,12 @@ def test_standard_input_is_no_utf_16():
 
 
 def test_memory_is_bounded_whatever_a_line_holds(tmp_path):
-    """A line of 72 MB, in which a third is nothing but halves of characters."""
+    """A line of 24 MB, in which a third is nothing but halves of characters."""
     path = tmp_path / "t.csv"
     with path.open("wb") as file:
         file.write(packed([MARK, *map(ord, "a,b"), LF]))
         for unit in (97, 0x20AC, 0xD800):
-            for _ in range(48):
+            for _ in range(16):
                 file.write(packed([unit]) * (1 << 18))
         file.write(packed([LF, 120, 44, 120, LF]))
     tracemalloc.start()
