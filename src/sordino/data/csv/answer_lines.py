@@ -29,18 +29,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sordino.constraints import shown
+from sordino.data.csv.column_types import Marks, number_pattern
 from sordino.data.csv.encodings import Encoding, LineEncoding, check_stream_encoding
-from sordino.data.csv.lines import (
-    LONGEST,
-    MARK,
-    public_text,
-)
+from sordino.data.csv.lines import LONGEST, MARK, public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16
 """How many bytes are asked for at once; a reader returns what is there."""
 
-NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
+NUMBER = re.compile(number_pattern(Marks(), None).encode())
 """A decimal number, with or without blanks around it."""
 
 
