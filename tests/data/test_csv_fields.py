@@ -91,6 +91,7 @@ path = sys.argv[1]
 ask = {
     "count": ["count", path, "--row-is-unit"],
     "mean": ["mean", path, "--column", "item", "--lower", "0", "--cap", "5", "--user", "user", "--max-rows", "3"],
+    "typed": ["mean", path, "--column", "item", "--lower", "0", "--cap", "5", "--row-is-unit", "--type", "item=decimal(12,2)", "--thousands", " "],
     "top": ["top", path, "--item", "item", "--user", "user", "-k", "1", "--domain-sql", "SELECT 'a'"],
     "randomize": ["randomize", path, "--column", "item", "--lower", "0", "--upper", "1", "--user", "user", "--max-rows", "2"],
     "select": ["select", path, "--score", "item", "--sensitivity", "1", "--delimiter", ";"],
@@ -131,8 +132,8 @@ def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
         file.write(b"user,item\n")
         for number in range(60):
             file.write(HOSTILE[what].replace(b"%d", b"%d" % (number % 20), 1) + b"\n")
-    codes, megabytes = peak(path, "count", "mean", "top", "randomize")
-    assert codes == [0] * 4
+    codes, megabytes = peak(path, "count", "mean", "top", "randomize", "typed")
+    assert codes == [0] * 5
     assert megabytes < MEGABYTES
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from fuzz import engines
 from fuzz.cases import Case
-from fuzz.values import FLOATS, WHOLE, is_beyond
+from fuzz.values import FLOATS, NO_UNICODE, WHOLE, is_beyond
+from sordino.data.csv import encodings, reader, typed_fields
 from sordino.data.questions import predicate as predicate_module, step_query, totals as totals_module
 from sordino.data.sources import (
     dialect,
@@ -203,6 +204,21 @@ def strays() -> None:
     _put(frames, "_pandas_column", column)
 
 
+def types() -> None:
+    """Fields are cast to their declared types as the engine casts texts, and where it cannot the query ends."""
+    _put(typed_fields, "_convert", lambda field, pattern, plain, kind: f"CAST({plain} AS {kind})")
+    _put(reader, "rehearse_types", lambda form: None)
+
+
+def halves() -> None:
+    """UTF-16 is decoded in blocks, and a block with half of a character ends the release."""
+
+    def decoded(self: Any, fresh: bytes) -> bytes:
+        return (self._rest + fresh).decode(self._order).encode()
+
+    _put(encodings._Utf16Lines, "_write_in_utf8", decoded)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -213,6 +229,8 @@ TWINS: dict[str, Callable[[], None]] = {
     "decimals": decimals,
     "links": links,
     "strays": strays,
+    "types": types,
+    "halves": halves,
 }
 
 
@@ -238,6 +256,10 @@ def resembles(case: Case, law: str) -> str | None:
     question, source = case.question, case.source
     if source.get("owner") in {"settings", "macros"}:
         return "owner"
+    if source.get("encoding", "").startswith("utf-16") and _has_halves(case):
+        return "halves"
+    if source.get("types"):
+        return "types"
     if source.get("link") and source["files"] > 1:
         return "links"
     if _has_strays(case):
@@ -265,6 +287,12 @@ def resembles(case: Case, law: str) -> str | None:
         if question.kind == "totals" and ("HUGE" in kind or kind.startswith("DECIMAL(38")):
             return "wide-total"
     return None
+
+
+def _has_halves(case: Case) -> bool:
+    """Tell whether some text has half of a character."""
+    rows = (*case.base.rows, *case.added, *case.instead)
+    return any(value == NO_UNICODE for row in rows for value in row)
 
 
 def _has_strays(case: Case) -> bool:

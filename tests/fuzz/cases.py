@@ -7,6 +7,7 @@ import random
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from fuzz.declared import kind_of, read_field
 from fuzz.predicates import render
 from fuzz.questions import Question
 from fuzz.tables import Row, Rows, Table, pack, unpack
@@ -62,7 +63,7 @@ class Case:
         if self.question.unit is None:
             return tuple(map(identity, row))
         place = self.base.names.index(self.question.unit)
-        return text_of(row[place], self.base.kinds[place])
+        return unit_text(self.source, self.question.unit, self.base.kinds[place], row[place])
 
     def other_labels(self) -> bool:
         """Tell whether labels are assumed public, and one unit may have some that no other has."""
@@ -77,6 +78,13 @@ class Case:
     def change(self, **parts: Any) -> Case:
         """Return another case."""
         return replace(self, **parts)
+
+
+def unit_text(source: dict[str, Any], name: str, kind: str, value: Any) -> str | None:
+    """Return the text under which a value is a unit in a source: by the declared type, where a file has one."""
+    if name in source.get("types", {}):
+        return text_of(read_field(source, name, value), kind_of(source, name))
+    return text_of(value, kind)
 
 
 def shuffled(rows: Rows, case: Case) -> Rows:

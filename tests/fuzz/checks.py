@@ -217,7 +217,7 @@ class _Run:
             )
 
     def _true(self, name: str, table: Table) -> Iterator[Finding]:
-        values = effective(self.case.source, table)
+        values = effective(self.case.source, table, self.case.question)
         if values is None or (self.case.source.get("collated") and self.case.question.where is not None):
             return  # under a collation other texts are equal
         with suppress(Unsaid):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fuzz.cases import PLACES, Case
+from fuzz import declared
+from fuzz.cases import PLACES, Case, unit_text
 from fuzz.pandas_frames import FOUND_OUT
 from fuzz.predicates import Maker
 from fuzz.questions import Question, make_domain
@@ -22,7 +23,6 @@ from fuzz.values import (
     WHOLE,
     decimal_digits,
     random_value,
-    text_of,
     value_beyond,
 )
 
@@ -111,6 +111,8 @@ class _Maker:
         rng.shuffle(order)
         columns = {named[role]: roles[role] for role in order}
         self.columns, self.unit = columns, named.get("unit")
+        if self.spec["kind"] == "csv":
+            self.spec |= {"types": declared.random_types(rng, columns)}
         if self.unit is not None and self.spec.get("quoting") == "none":
             self.spec |= {
                 "quoting": "minimal",
@@ -213,6 +215,13 @@ class _Maker:
             return value_beyond(self.rng, kind)
         if self._may_be_stray(kind) and name != self.unit and self.rng.random() < 0.04:
             return self.rng.choice(TEXTS)
+        if (
+            self.spec["kind"] == "csv"
+            and kind == "VARCHAR"
+            and name != self.unit
+            and self.rng.random() < 0.03
+        ):
+            return NO_UNICODE
         return fitted(self.spec, kind, value)
 
     def _may_be_stray(self, kind: str) -> bool:
@@ -280,16 +289,17 @@ class _Maker:
         place = list(self.columns).index(str(self.unit))
         kind = self.columns[str(self.unit)]
         # As the source holds them: there some texts are others, which another unit may have.
-        taken = {text_of(fitted(self.spec, kind, row[place]), kind) for row in base}
+        name = str(self.unit)
+        taken = {unit_text(self.spec, name, kind, fitted(self.spec, kind, row[place])) for row in base}
         owners: list[Any] = []
         for _ in range(2):
             for _ in range(50):
                 value = fitted(self.spec, kind, random_value(rng, kind))
-                if text_of(value, kind) not in taken:
+                if unit_text(self.spec, name, kind, value) not in taken:
                     break
             else:
                 value = None
-            taken.add(text_of(value, kind))
+            taken.add(unit_text(self.spec, name, kind, value))
             owners.append(None if rng.random() < 0.05 else value)
         if self.spec["kind"] in {"csv", "pandas"}:  # what is written there may be one text for several values
             owners = [owner if _plain(owner) else None for owner in owners]
@@ -317,7 +327,7 @@ class _Maker:
             more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10)) if bounded else None}
         if where:
             texts = self.spec["kind"] == "csv" or self.spec.get("made") == "object"
-            readable = dict.fromkeys(columns, "VARCHAR") if texts else columns
+            readable = {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns
             more["where"] = Maker(rng, readable).condition(rng.choice((0, 0, 1, 1, 2, 3)))
         if "item" in named:
             more["domain"] = self._domain(table, named["item"], public=kind == "items")
@@ -343,7 +353,8 @@ class _Maker:
         if dice < 0.34 and public:
             return {"public": True}
         place = table.names.index(name)
-        texts = {text_of(value, table.kinds[place]) for value in table.column(place)[:5000]} - {None}
+        kind, values = table.kinds[place], table.column(place)[:5000]
+        texts = {unit_text(self.spec, name, kind, value) for value in values} - {None}
         texts = {text for text in texts if "\0" not in text and text != NO_UNICODE}
         chosen = set(rng.sample(sorted(texts), min(len(texts), rng.randrange(1, 6)))) | set(
             rng.sample(TEXTS, 2)

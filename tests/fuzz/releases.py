@@ -65,7 +65,18 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
     form = []
     if written.csv is not None:
         form = ["--delimiter", written.csv.delimiter, "--encoding", written.csv.encoding]
-        arguments += ["--null", written.csv.null, *form]
+        arguments += [
+            "--null",
+            written.csv.null,
+            "--decimal",
+            written.csv.decimal,
+            "--thousands",
+            written.csv.thousands,
+            "--date-format",
+            written.csv.date_format,
+            *(f"--type={name}={kind}" for name, kind in written.csv.types.items()),
+            *form,
+        ]
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
     if release["ledger"]:

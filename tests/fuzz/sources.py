@@ -17,7 +17,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz import databases, pandas_frames
+from fuzz import databases, declared, pandas_frames
+from fuzz.questions import Question
 from fuzz.tables import Table, arrow
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
 from sordino.data import CsvFormat
@@ -112,7 +113,9 @@ def random_spec(rng: Any) -> Spec:
         spec |= {
             "delimiter": rng.choice((",", ",", ";", "\t", "|")),
             "null": rng.choice(("", "", "NA", "nan", "7")),
-            "encoding": rng.choice(("utf-8", "utf-8", "latin-1")),
+            "encoding": rng.choice(
+                ("utf-8", "utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be")
+            ),
             "quoting": rng.choice(("minimal", "minimal", "all", "none")),
             "files": rng.choice((1, 1, 2)),
             "end": rng.choice(("\n", "\n", "\r\n")),
@@ -121,6 +124,7 @@ def random_spec(rng: Any) -> Spec:
         }
         if spec["quoting"] == "none" and rng.random() < 0.5:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
+        spec |= declared.random_marks(rng, spec)
     if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
         spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
     if kind == "polars" and spec["beyond"]:
@@ -132,6 +136,8 @@ def random_spec(rng: Any) -> Spec:
 
 def fitted(spec: Spec, kind: str, value: Any) -> Any:
     """Return the value nearest to a value that a source can hold: of the encoding, without NUL, or the same as a float."""
+    if value == NO_UNICODE and spec["kind"] == "csv" and "types" in spec:
+        return value  # the bytes of a line that is in no encoding
     if value == NO_UNICODE and spec["kind"] != "arrow" and spec.get("writer") != "pyarrow":
         value = "a"
     if spec["kind"] == "pandas" and spec["made"] in pandas_frames.FOUND_OUT:
@@ -178,10 +184,11 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     return Written(_polars(spec, table, folder))
 
 
-def effective(spec: Spec, table: Table) -> Table | None:
-    """Return the table as a reader of the source finds it; None if that is not easily said."""
+def effective(spec: Spec, table: Table, question: Question | None = None) -> Table | None:
+    """Return the table as a reader of the source finds it, and a question about it; None if that is not easily said."""
     if spec["kind"] == "csv":
-        return _csv_values(spec, table)
+        found = _csv_values(spec, table)
+        return found and declared.with_types(spec, found, question)
     if spec["kind"] in {
         "arrow",
         "polars",
@@ -256,12 +263,14 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         null=spec["null"],
         header=spec["header"],
         columns=() if spec["header"] else table.names,
+        **declared.options(spec),
     )
     header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
     for place, piece in enumerate(_pieces(table, spec["files"])):
-        lines = [*header, *(_line(spec, [_field(spec, value) for value in row]) for row in piece.rows)]
-        text = "".join(line + spec["end"] for line in lines)
-        (folder / f"t{place}.csv").write_bytes(text.encode(spec["encoding"], errors="replace"))
+        lines = (_line(spec, [declared.field(spec, value) for value in row]) for row in piece.rows)
+        written = "".join(line + spec["end"] for line in header).encode(spec["encoding"], errors="replace")
+        body = "".join(line + spec["end"] for line in lines)
+        (folder / f"t{place}.csv").write_bytes(written + declared.encode(spec["encoding"], body))
     return Written(str(folder / _found_by(spec, folder, "csv")), form)
 
 
@@ -276,20 +285,16 @@ def _line(spec: Spec, fields: Any) -> str:
     return out.getvalue()
 
 
-def _field(spec: Spec, value: Any) -> str:
-    """Return the text of a value in a CSV file."""
-    if value is None:
-        return spec["null"]
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
-
-
 def _csv_values(spec: Spec, table: Table) -> Table | None:
     """Return the fields that a reader of the file finds; None where quotes or delimiters are not in their places."""
     rows, marks = [], {spec["delimiter"], spec["quote"]} - {""}
     for row in table.rows:
-        fields = [_field(spec, value) for value in row]
+        fields = [declared.field(spec, value) for value in row]
         line = _line(spec, fields)
-        if line.startswith("\ufeff") and spec["encoding"] == "utf-8":
+        if NO_UNICODE[-1] in line and spec["encoding"] != "latin-1":
+            continue  # a rule: lines that are not in the encoding are dropped
+        fields = [text.replace(NO_UNICODE[-1], "\xff") for text in fields]
+        if line.startswith("\ufeff") and spec["encoding"].startswith("utf"):
             line, fields[0] = (
                 line[1:],
                 fields[0][1:],

@@ -75,6 +75,10 @@ OF_TABLES = (
     "max_rows",
     "where",
     "null",
+    "types",
+    "decimal",
+    "thousands",
+    "date_format",
     "measure_share",
     "simultaneous",
 )
@@ -154,7 +158,8 @@ def above(
         # An option that nobody gave has its default: only what is on the command line was asked for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             which = "a table" if stream else "answers on standard input (SOURCE -)"
-            raise InvalidParameter(f"--{name.replace('_', '-')} is for {which}.")
+            [flag] = [param.opts[0] for param in ctx.command.params if param.name == name]
+            raise InvalidParameter(f"{flag} is for {which}.")
     if stream:
         watch(vector, statement, unit.adjacency, csv, run)
         return

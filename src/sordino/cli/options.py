@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
@@ -14,6 +14,7 @@ import click
 
 from sordino.cli.consent import CONSENT, check_epsilon
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone
+from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
 
@@ -75,9 +76,34 @@ def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) ->
     return "\t" if value == "\\t" else value
 
 
+def _read_types(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    types: dict[str, str] = {}
+    for one in value:
+        # From the right: a name may hold an equals sign, and no type does.
+        column, equals, kind = one.rpartition("=")
+        if not (equals and column):
+            raise click.BadParameter(f"must be COL=TYPE, such as age=integer; got {one!r}.")
+        if column in types:
+            raise click.BadParameter(f"must name each column once; got {column!r} twice.")
+        types[column] = kind
+    return types
+
+
 def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    # Other names of the two encodings; `CsvFormat` refuses whatever else there is.
-    return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
+    # Other names of the encodings; `CsvFormat` refuses whatever else there is.
+    name = value.lower().replace("_", "-")
+    return _ENCODINGS.get(name, name)
+
+
+_ENCODINGS = {
+    "utf8": "utf-8",
+    "latin1": "latin-1",
+    "iso-8859-1": "latin-1",
+    "windows-1252": "cp1252",
+    "utf16": "utf-16",
+    "utf-16le": "utf-16-le",
+    "utf-16be": "utf-16-be",
+}
 
 
 # ---- decorators --------------------------------------------------------------------------------------------
@@ -101,13 +127,13 @@ def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[
     The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the options, or
     of what was gathered among them. A field keeps its default in a command that lacks its option.
     """
-    names = [field.name for field in fields(kind)]
+    names = [one.name for one in fields(kind)]
 
     def decorate(function: F) -> F:
         # With `wraps` the options that were applied to the function so far are those of its wrapper.
         @wraps(function)
         def call(**values: Any) -> Any:
-            own = {field: values.pop(field) for field in names if field in values}
+            own = {one: values.pop(one) for one in names if one in values}
             # What is left are the values of other options.
             return function(**values, **{name: kind(**own)})
 
@@ -208,7 +234,35 @@ ENCODING = click.option(
     default="utf-8",
     show_default=True,
     callback=_normalize_encoding,
-    help="Encoding of a CSV source, utf-8 or latin-1.",
+    help="Encoding of a CSV source: utf-8, latin-1, cp1252, utf-16 (with a mark), utf-16-le or utf-16-be.",
+)
+TYPE = click.option(
+    "--type",
+    "types",
+    metavar="COL=TYPE",
+    multiple=True,
+    callback=_read_types,
+    help="Type of a column of a CSV source: integer, decimal(p,s), double, date, timestamp, boolean or text. "
+    "What is no value of it is missing. May be given for several columns.",
+)
+DECIMAL = click.option(
+    "--decimal",
+    metavar="MARK",
+    default=".",
+    help="Decimal mark of numbers in a CSV source, a point or a comma [default: point].",
+)
+THOUSANDS = click.option(
+    "--thousands",
+    metavar="MARK",
+    default="",
+    help="Mark between groups of three digits there, such as . in 1.234,56 [default: none].",
+)
+DATE_FORMAT = click.option(
+    "--date-format",
+    metavar="FORMAT",
+    default=PLAIN_DATE,
+    show_default=True,
+    help="How dates in a CSV source are written, made of %Y, %m and %d.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
@@ -257,9 +311,13 @@ class CsvOptions:
     delimiter: str
     encoding: str
     null: str = ""
+    types: dict[str, str] = field(default_factory=dict)
+    decimal: str = "."
+    thousands: str = ""
+    date_format: str = PLAIN_DATE
 
 
-csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING)
+csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
 # For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
 bare_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
 

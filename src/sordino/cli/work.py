@@ -79,7 +79,15 @@ def make_csv_format(csv: CsvOptions) -> CsvFormat:
     """Return the form of a CSV source that the options describe."""
     # Any text: what is no encoding is refused by `CsvFormat`.
     encoding: Any = csv.encoding
-    return CsvFormat(delimiter=csv.delimiter, encoding=encoding, null=csv.null)
+    return CsvFormat(
+        delimiter=csv.delimiter,
+        encoding=encoding,
+        null=csv.null,
+        types=csv.types,
+        decimal=csv.decimal,
+        thousands=csv.thousands,
+        date_format=csv.date_format,
+    )
 
 
 def make_sensitivity(statement: StatementOptions, adjacency: Adjacency) -> Sensitivity:

@@ -29,13 +29,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sordino.constraints import shown
-from sordino.data.csv.lines import LONGEST, MARK, Encoding, public_text
+from sordino.data.csv.column_types import Marks, number_pattern
+from sordino.data.csv.encodings import Encoding, LineEncoding, check_stream_encoding
+from sordino.data.csv.lines import LONGEST, MARK, public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16
 """How many bytes are asked for at once; a reader returns what is there."""
 
-NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
+NUMBER = re.compile(number_pattern(Marks(), None).encode())
 """A decimal number, with or without blanks around it."""
 
 
@@ -82,19 +84,20 @@ def answer_lines(
         Returns at most so many bytes as soon as there are some, and none at the end.
     delimiter : str
         One ASCII character.
-    encoding : {"utf-8", "latin-1"}
+    encoding : {"utf-8", "latin-1", "cp1252"}
         Of the labels.
 
     Raises
     ------
     InvalidParameter
-        At once, before anything is read, if the delimiter could stand in a number.
+        At once, before anything is read, if the delimiter could stand in a number or the encoding is none
+        of these.
     DataSourceError
         If a line breaks a rule about public things; after the questions before it were yielded.
     """
     # Not in the generator itself: the check has to run at once, before anything is read.
     check_delimiter(delimiter)
-    return _read_answers(read, _Lines(delimiter.encode(), encoding))
+    return _read_answers(read, _Lines(delimiter.encode(), check_stream_encoding(encoding)))
 
 
 def _read_answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
@@ -105,7 +108,7 @@ def _read_answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[
 
 
 class _Lines:
-    def __init__(self, delimiter: bytes, encoding: Encoding) -> None:
+    def __init__(self, delimiter: bytes, encoding: LineEncoding) -> None:
         self._delimiter, self._encoding = delimiter, encoding
         self._rest = bytearray()  # the beginning of a line whose end has not come
         self._skipped: str | None = None  # the label of a line whose answer is too long to keep

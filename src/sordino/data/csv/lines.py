@@ -23,6 +23,7 @@ The rules, each a function of one physical line (so that no line can swallow, sh
 - A line is dropped if it is empty, holds a NUL byte, is not valid in the declared encoding, is longer than 1
   MiB (1048576 bytes without its end), or holds a quote that does not open, close or (doubled) belong to a
   quoted field.
+- UTF-16 is written in UTF-8 first, line by line (`encodings`).
 - A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is
   text and a doubled quote is one quote. A quoted field cannot hold a line end: its two halves are two lines
   with an unbalanced quote, both dropped.
@@ -30,27 +31,35 @@ The rules, each a function of one physical line (so that no line can swallow, sh
   belong to the field.
 - The empty field and a field equal to the NULL text are NULL, quoted or not. Every other field is text as it
   stands.
-- In UTF-8 a byte order mark that begins a line is no part of it, in any line.
+- In UTF-8 and UTF-16 a byte order mark that begins a line is no part of it, in any line.
 - Every file has the same header line; it is not a record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, final
+from types import MappingProxyType
+from typing import Any, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import TRUTH, is_unicode, one_of, shown
+from sordino.data.csv.column_types import (
+    PLAIN_DATE,
+    ColumnType,
+    Marks,
+    check_date_format,
+    check_marks,
+    column_type,
+)
+from sordino.data.csv.encodings import Encoding, LineEncoding, LineFile, line_encoding, open_lines
 from sordino.errors import InvalidParameter
 
 # ---- csv format --------------------------------------------------------------------------------------------
-
-
-Encoding = Literal["utf-8", "latin-1"]
 
 
 @final
@@ -69,10 +78,20 @@ class CsvFormat:
         names them.
     columns : tuple of str
         Names of the columns of a file without a header.
-    encoding : {"utf-8", "latin-1"}
-        How the bytes are read. Other encodings must be converted first.
+    encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
+        How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header line.
+        Other encodings must be converted first.
     null : str
         A field equal to this text is NULL, as the empty field always is.
+    types : mapping of str to str
+        Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean or text.
+        A field that is no value of its type is missing. Other columns are texts.
+    decimal : {".", ","}
+        The mark before the digits after the point, in columns of numbers.
+    thousands : str
+        What stands between groups of three digits there; the empty text where digits are not grouped.
+    date_format : str
+        How dates are written, made of %Y, %m and %d.
 
     Raises
     ------
@@ -84,6 +103,18 @@ class CsvFormat:
     >>> from sordino.data import CsvFormat
     >>> CsvFormat(delimiter=";", null="NA").delimiter
     ';'
+
+    A file with lines such as ``Anna;1.234,50;31.12.2024``:
+
+    >>> form = CsvFormat(
+    ...     delimiter=";",
+    ...     types={"amount": "decimal(12,2)", "day": "date"},
+    ...     decimal=",",
+    ...     thousands=".",
+    ...     date_format="%d.%m.%Y",
+    ... )
+    >>> form.types["amount"]
+    'decimal(12,2)'
     """
 
     delimiter: str = ","
@@ -92,6 +123,10 @@ class CsvFormat:
     columns: tuple[str, ...] = ()
     encoding: Encoding = "utf-8"
     null: str = ""
+    types: Mapping[str, str] = field(default_factory=dict, hash=False)
+    decimal: str = "."
+    thousands: str = ""
+    date_format: str = PLAIN_DATE
 
     def __post_init__(self) -> None:
         name = "CsvFormat."
@@ -107,7 +142,13 @@ class CsvFormat:
                 f"or the empty text; got {shown(self.quote)}."
             )
         TRUTH(name + "header", self.header)
-        one_of("utf-8", "latin-1")(name + "encoding", self.encoding)
+        one_of(*get_args(Encoding))(name + "encoding", self.encoding)
+        # The first bytes of a file without a header are those of a row.
+        if self.encoding == "utf-16" and not self.header:
+            raise InvalidParameter(
+                f"{name}encoding must be utf-16-le or utf-16-be for a file without a header line, where a "
+                "byte order mark would be part of a private line; got 'utf-16'."
+            )
         if not is_unicode(self.null):
             raise InvalidParameter(f"{name}null must be a text; got {shown(self.null)}.")
         # Names come from one place: the header line of the file, or this tuple.
@@ -119,6 +160,58 @@ class CsvFormat:
         # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
+        types: object = self.types
+        if not isinstance(types, Mapping) or {type(column) for column in types} - {str}:
+            raise InvalidParameter(
+                f"{name}types must be a mapping from columns to types, such as "
+                f'{{"age": "integer"}}; got {shown(self.types)}.'
+            )
+        # A read-only copy: what was checked must not change afterwards.
+        object.__setattr__(self, "types", MappingProxyType(dict(self.types)))
+        check_marks(name, marks_of(self), delimiter=self.delimiter, quote=self.quote)
+        try:
+            self.thousands.encode(line_encoding(self.encoding))
+        except UnicodeEncodeError:
+            raise InvalidParameter(
+                f"{name}thousands must be a character of the encoding; got {shown(self.thousands)}, "
+                f"which {self.encoding} lacks."
+            ) from None
+        check_date_format(name + "date_format", self.date_format)
+        kinds = {kind.engine for kind in declared_types(self).values()}
+        if self.date_format != PLAIN_DATE and not kinds & {"DATE", "TIMESTAMP"}:
+            raise InvalidParameter(
+                f"{name}date_format must go with a column of type date or timestamp in {name}types; "
+                f"got {shown(self.date_format)} and no such column."
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled: a copy is made anew, from the parameters.
+        return partial(CsvFormat, **(vars(self) | {"types": dict(self.types)})), ()
+
+
+def declared_types(form: CsvFormat) -> dict[str, ColumnType]:
+    """Return the types that are declared, by the names of columns."""
+    return {column: column_type(f"CsvFormat.types[{column!r}]", kind) for column, kind in form.types.items()}
+
+
+def marks_of(form: CsvFormat) -> Marks:
+    """Return the marks in numbers."""
+    return Marks(form.decimal, form.thousands)
+
+
+def refuse_declarations(form: CsvFormat, what: str) -> None:
+    """Refuse types and marks for a reader that has rules of its own for its numbers.
+
+    Raises
+    ------
+    InvalidParameter
+        If something was declared.
+    """
+    if form.types or marks_of(form) != Marks():
+        raise InvalidParameter(
+            f"CsvFormat.types, decimal and thousands must not be given for {what}; got "
+            f"{shown(', '.join(form.types) or form.decimal + form.thousands)}. Leave them out."
+        )
 
 
 def _is_one_usable_character(value: object) -> bool:
@@ -217,13 +310,13 @@ class TextBatch(NamedTuple):
     data: bytes
 
 
-def kept(line: bytes, encoding: Encoding) -> bool:
+def kept(line: bytes, encoding: LineEncoding) -> bool:
     """Tell whether one line, without its end, is kept."""
     # All four tests look at this line alone, so no line can keep or drop another one.
     return 0 < len(line) <= LONGEST and b"\0" not in line and _can_decode(line, encoding)
 
 
-def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
+def first_line(file: LineFile, encoding: LineEncoding) -> bytes:
     """Read the header line without its end and without a byte order mark.
 
     A line that is too long comes back cut, to be refused.
@@ -279,22 +372,21 @@ def kept_blocks(
     ----------
     paths : sequence of Path
         The files, in any order.
-    encoding : {"utf-8", "latin-1"}
+    encoding : Encoding
         Declared encoding of all files.
     header : bytes or None
         The first line of every file as it was when the source was opened; None if files have no header.
     read : callable
         Called with the number of bytes of each block read.
     """
+    written = line_encoding(encoding)
     for path in paths:
-        with path.open("rb") as file:
+        with open_lines(path, encoding) as file:
             # Fields are matched to columns by their places: another header would give them other names.
-            if header is not None and first_line(file, encoding) != header:
+            if header is not None and first_line(file, written) != header:
                 raise OSError("the header changed after the source was opened")
             for block in _read_whole_lines(file, read):
-                lines = _drop_unreadable_lines(
-                    without_marks(block) if encoding == "utf-8" else block, encoding
-                )
+                lines = _drop_unreadable_lines(without_marks(block) if written == "utf-8" else block, written)
                 if lines:
                     yield lines
 
@@ -307,14 +399,15 @@ def without_marks(block: bytes) -> bytes:
     return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
 
 
-def _read_whole_lines(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_whole_lines(file: LineFile, read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone.
 
     Lines that are far too long are left out.
     """
-    rest, skipping = b"", False
+    rest, skipping, before = b"", False, file.tell()
     while fresh := file.read(BLOCK):
-        read(len(fresh))
+        read(file.tell() - before)
+        before = file.tell()
         # In the middle of a line that is already known to be too long: all of it is dropped, up to its end.
         if skipping:
             end = fresh.find(b"\n")
@@ -339,18 +432,18 @@ def _end_lines_by_lf(block: bytes) -> bytes:
     return block.replace(b"\r\n", b"\n") if b"\r" in block else block
 
 
-def _drop_unreadable_lines(block: bytes, encoding: Encoding) -> bytes:
+def _drop_unreadable_lines(block: bytes, encoding: LineEncoding) -> bytes:
     """Return the kept lines of a block of whole lines, in UTF-8."""
     if not _keeps_every_line(block, encoding):
         lines = block.split(b"\n")[:-1]
         block = b"".join(line + b"\n" for line in lines if kept(line, encoding))
     # The engine reads UTF-8. The length of a line was checked before, in the bytes of the file.
-    if encoding == "latin-1" and not block.isascii():
-        block = block.decode("latin-1").encode("utf-8")
+    if encoding != "utf-8" and not block.isascii():
+        block = block.decode(encoding).encode("utf-8")
     return block
 
 
-def _keeps_every_line(block: bytes, encoding: Encoding) -> bool:
+def _keeps_every_line(block: bytes, encoding: LineEncoding) -> bool:
     """Tell whether `kept` holds for every line of the block, without looking at each."""
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     # Lengths include the LF, so an empty line has length 1.
@@ -362,12 +455,12 @@ def _keeps_every_line(block: bytes, encoding: Encoding) -> bool:
     )
 
 
-def _can_decode(data: bytes, encoding: Encoding) -> bool:
+def _can_decode(data: bytes, encoding: LineEncoding) -> bool:
     # LF is never part of another character, so whole lines decode exactly when each of them does.
     if encoding == "latin-1" or data.isascii():
         return True
     try:
-        data.decode("utf-8")
+        data.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True

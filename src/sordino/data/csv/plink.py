@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sordino.constraints import shown
-from sordino.data.csv.lines import LONGEST, Encoding, first_line
+from sordino.data.csv.encodings import Encoding, line_encoding, open_lines
+from sordino.data.csv.lines import LONGEST, first_line
 from sordino.data.csv.private_fields import candidate_lines, decode_label
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -110,8 +111,8 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
         )
     if not path.is_file():
         raise DataSourceError(f"A file of markers must exist; got {shown(str(path))}.")
-    with path.open("rb") as file:
-        header = first_line(file, encoding)
+    with open_lines(path, encoding) as file:
+        header = first_line(file, line_encoding(encoding))
     # What stands behind U depends on the families, and is neither looked at nor said.
     names = header.split(None, len(PLINK_COLUMNS))[: len(PLINK_COLUMNS)]
     if names != [name.encode() for name in PLINK_COLUMNS]:

@@ -18,14 +18,15 @@ from typing import final
 
 from sordino.constraints import did_you_mean, shown, text
 from sordino.data.csv.answer_lines import check_delimiter
+from sordino.data.csv.encodings import Encoding, line_encoding, open_lines
 from sordino.data.csv.lines import (
     BLOCK,
     LONGEST,
     CsvFormat,
-    Encoding,
     first_line,
     public_text,
     quoted_fields,
+    refuse_declarations,
     shortened_lines,
 )
 from sordino.data.csv.reader import open_csv
@@ -147,9 +148,9 @@ def candidate_lines(
     DataSourceError
         If the header line is another one by now.
     """
-    with path.open("rb") as file:
+    with open_lines(path, encoding) as file:
         # The header is public and was read before the charge. So it may be said that it changed.
-        if first_line(file, encoding) != header:
+        if first_line(file, line_encoding(encoding)) != header:
             raise DataSourceError(f"The header line of {path} changed after it was read.")
         # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
         for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
@@ -167,7 +168,7 @@ def decode_label(label: bytes, encoding: Encoding, path: Path, place: int) -> st
         If it is none in this encoding.
     """
     try:
-        return label.decode(encoding)
+        return label.decode(line_encoding(encoding))
     except UnicodeDecodeError:
         raise DataSourceError(f"Line {place} of {path} must have a label in {encoding}.") from None
 
@@ -198,6 +199,7 @@ def open_private(
     """
     # All that is refused below is public: options, the path, and the header line.
     check_delimiter(form.delimiter)
+    refuse_declarations(form, "a file of candidates, whose numbers have a rule of their own")
     if not form.header:
         raise InvalidParameter(
             "CsvFormat.header must be True for a file of candidates, whose header line says "

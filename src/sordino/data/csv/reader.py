@@ -15,20 +15,33 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data.csv.lines import LONGEST, CsvFormat, TextBatch, first_line, kept, kept_blocks
+from sordino.constraints import shown
+from sordino.data.csv.column_types import ColumnType, column_type
+from sordino.data.csv.encodings import line_encoding, open_lines
+from sordino.data.csv.lines import (
+    LONGEST,
+    CsvFormat,
+    TextBatch,
+    declared_types,
+    first_line,
+    kept,
+    kept_blocks,
+)
+from sordino.data.csv.typed_fields import rehearse_types, write_typed
 from sordino.data.sources.arrow_stream import TextStream
 from sordino.data.sources.engine import Engine, literal
-from sordino.errors import DataSourceError
+from sordino.errors import DataSourceError, InvalidParameter
 
 
 @final
 @dataclass(frozen=True)
 class CsvReader:
-    """Some CSV files with one header and one format."""
+    """Some CSV files with one header and one format; `kinds` are the types of all columns."""
 
     files: tuple[Path, ...]
     format: CsvFormat
     header: bytes | None
+    kinds: tuple[ColumnType, ...]
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the fields at `indices` to the engine and return the SELECT that names them."""
@@ -52,11 +65,14 @@ class CsvReader:
         engine.connection.register("lines", TextStream("texts", start, width=2 * len(places) or 1))
         # Each field comes with the text between it and the
         # next one, so fields are the 1st, 3rd, 5th, ... entry.
-        named = (
-            f"{_write_field_or_null(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}"
+        fields = (
+            f"{_write_field_or_null(f'texts[{2 * place + 1}]', self.format.null)} AS f{index}"
             for place, index in enumerate(places)
         )
-        return f"SELECT {', '.join(named) or '1'} FROM lines"
+        values = (
+            f"{write_typed(f'f{index}', self.kinds[index], self.format)} AS c{index}" for index in places
+        )
+        return f"SELECT {', '.join(values) or '1'} FROM (SELECT {', '.join(fields) or '1'} FROM lines)"
 
 
 def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[str, str]]:
@@ -66,58 +82,80 @@ def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[st
     ------
     DataSourceError
         If a header cannot be read, names a column twice, or differs between files.
+    InvalidParameter
+        If a type is declared for a column that there is not.
     """
     if not form.header:
-        return CsvReader(tuple(files), form, None), _declare_text_columns(form.columns, "CsvFormat.columns")
+        return _declare_columns(files, form, None, _check_names(form.columns, form, "CsvFormat.columns"))
     headers = [_read_header(path, form) for path in files]
     for path, header in zip(files, headers, strict=True):
         if header != headers[0]:
             raise DataSourceError(
                 f"All files of a source must have the same header line; {path} differs from {files[0]}."
             )
-    return CsvReader(tuple(files), form, headers[0]), header_names(headers[0], form, str(files[0]))
+    return _declare_columns(files, form, headers[0], header_names(headers[0], form, str(files[0])))
 
 
-def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
-    """Return the columns that a header line names, all of them text.
+def _declare_columns(
+    files: Sequence[Path], form: CsvFormat, header: bytes | None, names: tuple[str, ...]
+) -> tuple[CsvReader, dict[str, str]]:
+    """Return a reader, and the columns with their declared types."""
+    rehearse_types(form)
+    declared = declared_types(form)
+    # All other columns are texts. A type that was found out from rows would depend on them.
+    kinds = tuple(declared.get(name, column_type("", "text")) for name in names)
+    reader = CsvReader(tuple(files), form, header, kinds)
+    return reader, {name: kind.engine for name, kind in zip(names, kinds, strict=True)}
+
+
+def header_names(line: bytes, form: CsvFormat, where: str) -> tuple[str, ...]:
+    """Return the columns that a header line names.
 
     Raises
     ------
     DataSourceError
         If the line cannot be a header.
+    InvalidParameter
+        If a type is declared for a column that it does not name.
     """
     if not line:
         raise DataSourceError(
             f"A CSV file must begin with a header line; {where} has none (empty file or empty first line)."
         )
-    if not kept(line, form.encoding):
+    written = line_encoding(form.encoding)
+    if not kept(line, written):
         raise DataSourceError(
             f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} "
             "bytes; it is not. Convert the file to UTF-8 CSV, uncompressed, or to Parquet."
         )
-    names = split_line(line.decode(form.encoding), form)
+    names = split_line(line.decode(written), form)
     if names is None:
         raise DataSourceError(
             f"The header line of {where} must have balanced quotes; declare another quote or repair it."
         )
-    return _declare_text_columns(names, where)
+    return _check_names(names, form, where)
 
 
 def _read_header(path: Path, form: CsvFormat) -> bytes:
     try:
-        with path.open("rb") as file:
-            line = first_line(file, form.encoding)
+        with open_lines(path, form.encoding) as file:
+            line = first_line(file, line_encoding(form.encoding))
     except OSError as error:
         raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
     return line
 
 
-def _declare_text_columns(names: Sequence[str], where: str) -> dict[str, str]:
+def _check_names(names: Sequence[str], form: CsvFormat, where: str) -> tuple[str, ...]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
-    # All columns are texts. A type that was found out from rows would depend on them.
-    return dict.fromkeys(names, "VARCHAR")
+    unknown = [name for name in form.types if name not in names]
+    if unknown:
+        raise InvalidParameter(
+            f"CsvFormat.types must be for columns of {where}; got {shown(unknown[0])}. "
+            f"The columns are {', '.join(map(repr, names[:12]))}{', ...' if len(names) > 12 else ''}."
+        )
+    return tuple(names)
 
 
 def split_line(line: str, form: CsvFormat) -> list[str] | None:

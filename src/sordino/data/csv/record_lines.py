@@ -14,8 +14,8 @@ empty):
   the NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
 - Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or
   (doubled) belong to a quoted field, the fields before it are read, and the rest is missing.
-- The number of a record is a finite decimal number, with or without blanks around it; one beyond the floats
-  is infinite. Anything else in its field, the NULL text included, is no number: NaN.
+- The number of a record is a decimal number in the declared marks, with or without blanks around it; one
+  beyond the floats is infinite. Anything else in its field, the NULL text included, is no number: NaN.
 
 Of each unit the first M records count, in the order of the file. Records without a unit do not count. Records
 that do not count have no number. Where a unit's records stand is taken as public; whether they hold a number
@@ -25,6 +25,7 @@ decides nothing about it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, final
@@ -32,10 +33,13 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data.csv.answer_lines import NUMBER
+from sordino.data.csv.column_types import Marks, number_pattern
+from sordino.data.csv.encodings import line_encoding
 from sordino.data.csv.lines import (
     LONGEST,
     CsvFormat,
+    declared_types,
+    marks_of,
     public_text,
     quoted_fields,
     shortened_blocks,
@@ -84,6 +88,26 @@ def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
     )
 
 
+def check_record_types(form: CsvFormat, number: str, unit: str | None) -> None:
+    """Refuse declared types under which a record would not be what stands in its line.
+
+    Raises
+    ------
+    InvalidParameter
+        If the number is declared to be anything but a double, or the unit anything but a text.
+    """
+    declared = {name: kind.engine for name, kind in declared_types(form).items()}
+    for name, role, word, engine in (
+        (number, "the column of numbers", "double", "DOUBLE"),
+        (unit, "the unit", "text", "VARCHAR"),
+    ):
+        if name is not None and declared.get(name, engine) != engine:
+            raise InvalidParameter(
+                f"{role} of CSV that is randomized must have the type {word}, or none, because every line is "
+                f"read as it stands; got {name!r} of type {form.types[name]!r}. Leave the type out."
+            )
+
+
 @final
 class UnitRows:
     """Lets the first `most` records of each unit count.
@@ -127,7 +151,7 @@ def record_blocks(
         Which records of a unit count; with a unit field.
     """
     for block in shortened_blocks(read, BLOCK):
-        lines = without_marks(block) if form.encoding == "utf-8" else block
+        lines = without_marks(block) if line_encoding(form.encoding) == "utf-8" else block
         # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
         numbers, units = _read_unquoted_records(lines, form, fields) or _read_records_by_rule(
             lines, form, fields
@@ -154,17 +178,20 @@ def _read_unquoted_records(
         sides = [_split_off_unit(line, delimiter, fields.unit) for line in lines]
         units = [None if not unit or unit == null else unit for unit, _ in sides]
         lines = [private for _, private in sides]
-    place, matches = fields.number, NUMBER.fullmatch
+    place, matches, plain = fields.number, _number_matcher(form), _number_writer(form)
     # Split no farther than the field that is wanted: a line may hold very many delimiters.
     split = [line.split(delimiter, place + 1) for line in lines]
     texts = [parts[place] if len(parts) > place else b"" for parts in split]
-    return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units
+    return np.array(
+        [float(plain(text)) if matches(text) and text != null else math.nan for text in texts]
+    ), units
 
 
 def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
     """Return number and unit of each line, by the rules, one after the other."""
     delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _encode_null_text(form)
     numbers, units = list[float](), list[bytes | None]()
+    matches, plain = _number_matcher(form), _number_writer(form)
     for line in block.split(b"\n")[:-1]:
         # LF and CRLF end lines alike, so a CR at the end is no part of the last field.
         private = line.removesuffix(b"\r")
@@ -175,9 +202,24 @@ def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tupl
             units.append(None if not name or name == null else name)
         # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
         field = next(islice(quoted_fields(private[:LONGEST], delimiter, quote), fields.number, None), None)
-        known = field is not None and field != null and NUMBER.fullmatch(field)
-        numbers.append(float(field) if field is not None and known else math.nan)
+        known = field is not None and field != null and matches(field)
+        numbers.append(float(plain(field)) if field is not None and known else math.nan)
     return np.array(numbers), units
+
+
+def _number_matcher(form: CsvFormat) -> Callable[[bytes], object]:
+    """Return what tells whether a field is a number in the declared marks."""
+    pattern = number_pattern(marks_of(form), None)
+    return re.compile(pattern.encode(line_encoding(form.encoding))).fullmatch
+
+
+def _number_writer(form: CsvFormat) -> Callable[[bytes], bytes]:
+    """Return what writes such a number with a decimal point and without groups."""
+    if marks_of(form) == Marks():
+        # Nothing is changed: `bytes` of bytes are these bytes.
+        return bytes
+    decimal, thousands = form.decimal.encode(), form.thousands.encode(line_encoding(form.encoding))
+    return lambda field: field.replace(thousands, b"").replace(decimal, b".")
 
 
 def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
@@ -194,6 +236,6 @@ def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"
 def _encode_null_text(form: CsvFormat) -> bytes:
     """Return the NULL text as bytes; one that the encoding lacks stands in no field."""
     try:
-        return form.null.encode(form.encoding)
+        return form.null.encode(line_encoding(form.encoding))
     except UnicodeEncodeError:
         return b""

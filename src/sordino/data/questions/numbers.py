@@ -14,6 +14,8 @@ from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
 from fractions import Fraction
 from typing import final
 
+from sordino.data.csv.column_types import Marks
+
 # Without UHUGEINT, which is beyond the type in which sums are added up.
 _WHOLE_NUMBER_TYPE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
 _DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -39,6 +41,8 @@ class NumberKind:
         Ends of the range, times 10^scale; 0 for floats and for NUMERIC, which have none.
     truth : bool
         Whether texts may be truth values; true counts as 1 and false as 0.
+    marks : Marks or None
+        By which marks numbers are written as texts; None: as the engine reads them.
     """
 
     name: str
@@ -47,6 +51,7 @@ class NumberKind:
     smallest: int = 0
     largest: int = 0
     truth: bool = False
+    marks: Marks | None = None
 
     def cut(self, edge: float | Fraction) -> str | None:
         """Return the least number of the kind that is at or above an edge, as text; None if there is none.
@@ -68,7 +73,9 @@ class NumberKind:
         return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT_DECIMALS), "f")
 
 
-def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberKind | None:
+def number_kind(
+    declared: str, *, text: bool, inferred: bool = False, marks: Marks | None = None
+) -> NumberKind | None:
     """Return the kind of a declared type, or None if its values are no numbers.
 
     Parameters
@@ -81,6 +88,8 @@ def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberK
         Whether other values may have decided the type, as in pandas. Then truth values are numbers, because
         one missing value makes texts of them. And whole numbers of 64 bits are floats, because one text makes
         texts of all of them, and texts are read as floats.
+    marks : Marks or None
+        By which marks numbers are written as texts; None: as the engine reads them.
     """
     # Whole numbers of 64 bits of pandas are read as floats (docs/explanation/frames.md).
     if declared in _FLOAT_TYPES or (inferred and declared in {"BIGINT", "UBIGINT"}):
@@ -90,7 +99,7 @@ def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberK
     if declared == "NUMERIC":
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
-        return NumberKind("DOUBLE", text=True, scale=None, truth=inferred)
+        return NumberKind("DOUBLE", text=True, scale=None, truth=inferred, marks=marks)
     if declared == "BOOLEAN" and inferred:
         declared = "TINYINT"
     if whole := _WHOLE_NUMBER_TYPE.fullmatch(declared):

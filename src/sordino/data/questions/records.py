@@ -23,11 +23,19 @@ from numpy.typing import NDArray
 
 from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.answer_lines import read_number
-from sordino.data.csv.lines import CsvFormat, Encoding, first_line
+from sordino.data.csv.encodings import Encoding, check_stream_encoding, line_encoding, open_lines
+from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.data.csv.reader import CsvReader, header_names
-from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
+from sordino.data.csv.record_lines import (
+    Fields,
+    UnitRows,
+    Values,
+    check_record_types,
+    fields_of,
+    record_blocks,
+)
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import EMBEDDED
@@ -288,9 +296,10 @@ def _read_record_files(
     try:
         total = max(1, sum(path.stat().st_size for path in reader.files))
         for path in reader.files:
-            with path.open("rb") as file:
+            with open_lines(path, form.encoding) as file:
                 # After the charge there is one sentence for every failure, also for this one.
-                if reader.header is not None and first_line(file, form.encoding) != reader.header:
+                header = None if reader.header is None else first_line(file, line_encoding(form.encoding))
+                if header != reader.header:
                     raise DataSourceError.after_charge()
                 # `rows` is shared by all files: the bound of a unit is for the whole source.
                 for values in record_blocks(file.read, form, fields, rows):
@@ -344,7 +353,10 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     if owner == place:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
     # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a record.
-    fields = fields_of(list(source.columns), column, unit.column) if isinstance(reader, CsvReader) else None
+    fields = None
+    if isinstance(reader, CsvReader):
+        check_record_types(reader.format, column, unit.column)
+        fields = fields_of(list(source.columns), column, unit.column)
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
@@ -381,8 +393,9 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     InvalidParameter, DataSourceError
         If there is no such column, or no header.
     """
+    written = check_stream_encoding(form.encoding)
     # All that is read of the pipe before the charge. What comes behind the header line is private.
-    names = list(header_names(first_line(file, form.encoding), form, "standard input"))
+    names = list(header_names(first_line(file, written), form, "standard input"))
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):
         if name not in names:
@@ -392,6 +405,7 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
             )
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+    check_record_types(form, column, unit.column)
     fields = fields_of(names, column, unit.column)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
     # `read1` returns what a pipe has, and does not wait for a full block.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from sordino.data.csv.typed_fields import write_number
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, step_query
@@ -52,8 +53,9 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
-    # A text that is no number is NULL, and so ends no query.
-    value = f"TRY_CAST(c{index} AS DOUBLE)"
+    # A text that is no number is NULL, and so ends no query. Where marks were declared, our own grammar says
+    # what a number is: the engine knows no other marks than its own.
+    value = f"TRY_CAST(c{index} AS DOUBLE)" if kind.marks is None else write_number(f"c{index}", kind.marks)
     # Truth values among other values are texts by now. They count as they do in a column of truth values.
     if kind.text and kind.truth:
         value = (

@@ -12,7 +12,8 @@ import duckdb
 
 from sordino.address import duckdb_table
 from sordino.constraints import shown, text
-from sordino.data.csv.lines import CsvFormat
+from sordino.data.csv.column_types import Marks
+from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations
 from sordino.data.csv.reader import open_csv
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
@@ -66,12 +67,21 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     if name is not None:
         text(name, "name")
     # A text is always a path or an address, never data.
-    if isinstance(source, str | os.PathLike):
-        if name is not None:
-            raise InvalidParameter(
-                f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
-            )
-        return _open_path(os.fspath(source), form)
+    if not isinstance(source, str | os.PathLike):
+        opened = _open_in_memory(source, name)
+    elif name is None:
+        opened = _open_path(os.fspath(source), form)
+    else:
+        raise InvalidParameter(
+            f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
+        )
+    # Passed over in silence, a declared type would be one that nobody applies.
+    if opened.kind != "csv":
+        refuse_declarations(form, "a source other than CSV, whose columns have types of their own")
+    return opened
+
+
+def _open_in_memory(source: Any, name: str | None) -> Source:
     # The prefix keeps a name from being taken for a path, whatever the name is.
     identity = None if name is None else f"name:{name}"
     if isinstance(source, duckdb.DuckDBPyRelation):
@@ -150,7 +160,16 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         return Source("parquet", path, columns, tuple(files), ReaderBackend(parquet))
     if kinds <= CSV:
         lines, columns = open_csv(files, form)
-        return Source("csv", path, columns, tuple(files), ReaderBackend(lines), texts=True, drops=True)
+        return Source(
+            "csv",
+            path,
+            columns,
+            tuple(files),
+            ReaderBackend(lines),
+            texts=True,
+            marks=None if marks_of(form) == Marks() else marks_of(form),
+            drops=True,
+        )
     raise UnsupportedBackend(
         f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in "
         f"{', '.join(sorted(PARQUET))}; got {', '.join(repr(kind) for kind in sorted(kinds))}."

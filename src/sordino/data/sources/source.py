@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, final
 import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
+from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -112,7 +113,10 @@ class Source:
         Whether types may have been found out from values, as pandas does. Then no question is refused for a
         type that one more value could have brought about.
     texts : bool
-        Whether all columns are texts, as in CSV files. Then texts that are written as numbers are numbers.
+        Whether columns are texts unless another type was declared, as in CSV files. Then texts that are
+        written as numbers are numbers.
+    marks : Marks or None
+        By which marks such numbers are written; None: with a decimal point, as the engine reads them.
     drops : bool
         Whether rows are dropped by a rule of the format, as lines of CSV files are that do not parse. Then
         neighbors need not have equally many rows.
@@ -132,6 +136,7 @@ class Source:
     computed: bool = False
     inferred: bool = False
     texts: bool = False
+    marks: Marks | None = None
     drops: bool = False
     ordered: bool = True
     files_known: bool = True
@@ -191,7 +196,9 @@ class Source:
         index = self.index(column, role)
         declared = list(self.columns.values())[index]
         # Texts are numbers where a column has no better type: in CSV, and where pandas made texts of numbers.
-        kind = number_kind(declared, text=self.inferred or self.texts, inferred=self.inferred)
+        kind = number_kind(
+            declared, text=self.inferred or self.texts, inferred=self.inferred, marks=self.marks
+        )
         if kind is None:
             raise InvalidParameter(
                 f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
@@ -235,7 +242,7 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR "
                 f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example flag = "
-                "'true' or TRY_CAST(price AS DOUBLE) > 10."
+                "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
             )
         return predicate
 

@@ -1,0 +1,91 @@
+"""Writes what reads a field as a value of its declared type, in the SQL of the embedded engine.
+
+Each expression sees one field, a text or NULL, and fails on none: a pattern decides first whether the text is
+a value at all (`column_types`), and only what fits is written plainly and converted, by `TRY_CAST` inside
+`TRY`. So the value of a field is a function of that field alone (docs/decisions/0018).
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from sordino.data.csv.column_types import (
+    FALSE,
+    TRUE,
+    ColumnType,
+    Marks,
+    around,
+    date_pattern,
+    number_pattern,
+    timestamp_pattern,
+)
+from sordino.data.csv.lines import CsvFormat, declared_types, marks_of
+from sordino.data.sources.engine import engine, literal
+from sordino.errors import InvalidParameter
+
+
+def write_typed(field: str, kind: ColumnType, form: CsvFormat) -> str:
+    """Return SQL for the value of a field in its declared type; NULL if the field is none."""
+    if kind.engine == "VARCHAR":
+        return field
+    if kind.engine == "BOOLEAN":
+        yes, no = _fits(field, around(TRUE)), _fits(field, around(FALSE))
+        return f"CASE WHEN {yes} THEN TRUE WHEN {no} THEN FALSE END"
+    if kind.engine in {"DATE", "TIMESTAMP"}:
+        return _write_date(field, kind.engine, form.date_format)
+    return write_number(field, marks_of(form), kind.scale, kind.engine)
+
+
+def write_number(field: str, marks: Marks, scale: int | None = None, kind: str = "DOUBLE") -> str:
+    """Return SQL for the number that a text is, NULL if it is none."""
+    # Blanks are cut off here: one of them may be the thousands mark, and a cast need not know tabs.
+    plain = f"trim({field}, ' \t')"
+    if marks.thousands:
+        plain = f"replace({plain}, {literal(marks.thousands)}, '')"
+    if marks.decimal != ".":
+        plain = f"replace({plain}, {literal(marks.decimal)}, '.')"
+    return _convert(field, number_pattern(marks, scale), plain, kind)
+
+
+def _write_date(field: str, kind: str, date_format: str) -> str:
+    date = date_pattern(date_format)
+    whole = date.pattern if kind == "DATE" else timestamp_pattern(date)
+    # Year, month and day in the order in which the engine reads them; it refuses days that do not exist.
+    plain = rf"\{date.year}-\{date.month}-\{date.day}" + ("" if kind == "DATE" else r" \4")
+    return _convert(
+        field,
+        around(whole),
+        f"regexp_replace({field}, {literal(f'^{around(whole)}$')}, {literal(plain)})",
+        kind,
+    )
+
+
+def _convert(field: str, pattern: str, plain: str, kind: str) -> str:
+    return f"TRY(CASE WHEN {_fits(field, pattern)} THEN TRY_CAST({plain} AS {kind}) END)"
+
+
+def _fits(field: str, pattern: str) -> str:
+    return f"regexp_full_match({field}, {literal(pattern)})"
+
+
+def rehearse_types(form: CsvFormat) -> None:
+    """Read a missing field as a value of each declared type, before any row.
+
+    Raises
+    ------
+    InvalidParameter
+        If the engine cannot plan it: nothing that is declared may end a release after the charge.
+    """
+    kinds = set(declared_types(form).values())
+    if not kinds:
+        return
+    values = ", ".join(write_typed("c", kind, form) for kind in sorted(kinds, key=repr))
+    with engine() as opened:
+        opened.close_doors(())
+        try:
+            opened.connection.execute(f"SELECT {values} FROM (VALUES ('?'), (NULL)) AS t(c)").fetchall()
+        except duckdb.Error:
+            raise InvalidParameter(
+                "CsvFormat.types must be types that the engine can read in this format; got others. "
+                "Use another date_format or thousands mark."
+            ) from None
