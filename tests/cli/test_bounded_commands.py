@@ -39,6 +39,7 @@ def test_what_is_printed(sordino, tmp_path):
     assert (
         head
         == "count,estimate,low,high,standard_error,range_low,range_high,confidence,adjacency,unit,max_rows,simulated"
+        ",epsilon,delta,id,time,account,version,schema"
     )
     assert dict(zip(head.split(","), row.split(","), strict=True))["range_low"] == "-5.58197670687"
     one = told["histogram"].json
@@ -51,7 +52,7 @@ def test_what_is_printed(sordino, tmp_path):
     assert "Published within [-300.00, 100300.00]" in told["sum"].out
     assert told["sum"].out.split()[:6] == ["sum", "low", "high", "standard_error", "clip_low", "clip_high"]
     assert told["sum csv"].out.startswith(
-        "sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,adjacency"
+        "sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,confidence,adjacency"
     )
     by = told["sum by"].json
     assert [row["item"] for row in by["rows"]] == ["a", "b", "z"]

@@ -37,6 +37,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
+from sordino.session.request import CONFIDENCE
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -227,7 +228,7 @@ def _release_figure(
     # The labels of a release in groups are those of the column of the groups.
     facts, notes = describe_release(kind, release, asked.unit, asked.where, asked.by, domain)
     lower = None if asked.lower == "none" else float(asked.lower)
-    facts |= {"column": asked.column, "lower": lower}
+    facts |= {"column": asked.column, "lower": lower, "confidence": CONFIDENCE}
     if lower is not None:
         notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
     if asked.unit.max_rows is not None:

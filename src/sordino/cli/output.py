@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sordino import __version__
 from sordino.cli.options import UnitOptions, choose_format
 from sordino.errors import DataSourceError
+from sordino.receipt import Receipt
 
 # Only for type checkers: what writes a release needs nothing that reads a table.
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
+SCHEMA = 1
+"""The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
@@ -41,6 +45,13 @@ MARKS = (
     "max_rows",
     "domain",
     "simulated",
+    "epsilon",
+    "delta",
+    "id",
+    "time",
+    "account",
+    "version",
+    "schema",
 )
 
 
@@ -158,11 +169,40 @@ def format_figure(value: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def list_facts(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
-    """Return what every release says about itself to programs; what is None is left out."""
-    known = {name: value for name, value in more.items() if value is not None}
-    said = {"simulated": release.simulated, "exact": release.exact, "cost": release.cost.to_dict()}
-    return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
+def list_facts(
+    kind: str,
+    release: Any,
+    receipt: Receipt,
+    *,
+    unit: str,
+    adjacency: str,
+    max_rows: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what every release says about itself to programs; of `more`, what is None is left out."""
+    return {
+        "release": kind,
+        **receipt.to_dict(),
+        "epsilon": float(release.cost.pure()),
+        # It goes with this epsilon, which is pure, also where the account adds up on another meter.
+        "delta": 0,
+        "adjacency": adjacency,
+        "unit": unit,
+        "max_rows": max_rows,
+        **{name: value for name, value in more.items() if value is not None},
+        "simulated": release.simulated,
+        "exact": release.exact,
+        "cost": release.cost.to_dict(),
+        "version": __version__,
+        "schema": SCHEMA,
+    }
+
+
+def describe_receipt(receipt: Receipt | None) -> list[str]:
+    """Return the note that says where the ledger has a release; none if nobody paid."""
+    if receipt is None or receipt.id is None:
+        return []
+    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.time}."]
 
 
 def describe_release(
@@ -182,13 +222,17 @@ def describe_release(
     facts = list_facts(
         kind,
         release,
-        unit.adjacency,
+        release.receipt,
         unit=whom,
-        max_rows=unit.max_rows or None,
+        adjacency=unit.adjacency,
+        max_rows=unit.max_rows,
         where=where or None,
         **labels,
     )
-    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}."]
+    notes = [
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}.",
+        *describe_receipt(release.receipt),
+    ]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *list_warnings(release)]

@@ -31,7 +31,7 @@ from sordino.cli.options import (
     run_options,
     statement_options,
 )
-from sordino.cli.output import list_facts, list_warnings, write_rows
+from sordino.cli.output import describe_receipt, list_facts, list_warnings, write_rows
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.data import open_scores
 from sordino.errors import DataSourceError, InvalidParameter
@@ -166,7 +166,9 @@ def select(
     facts = list_facts(
         "select",
         release,
-        adjacency,
+        payer.receipt,
+        unit="as --sensitivity says",
+        adjacency=adjacency,
         method=method,
         score=choice.score,
         sensitivity=float(stated.bound),
@@ -175,7 +177,8 @@ def select(
         candidates=int(read.values.size),
     )
     notes = [
-        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {adjacency}.",
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {facts['unit']}, {adjacency}.",
+        *describe_receipt(payer.receipt),
         LABELS,
         NO_SUCCESS,
     ]

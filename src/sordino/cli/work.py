@@ -135,7 +135,7 @@ def open_payer(
     ledger = open_account(run)
     if ledger is None:
         _say_that_nobody_pays(run)
-        yield Uncharged()
+        yield Uncharged(simulated=run.seed is not None)
         return
     # What was left out is not recorded.
     known = {name: value for name, value in detail.items() if value is not None}
