@@ -146,6 +146,33 @@ class Release:
         object.__setattr__(self, "receipt", receipt)
 
 
+class HasEstimate:
+    """Gives the `value` of a release the name that the figure of every release has."""
+
+    value: float
+
+    @property
+    def estimate(self) -> float:
+        """The figure: `value`, by the name that it has in every release."""
+        return self.value
+
+
+class HasInterval(HasEstimate):
+    """Gives the ends of the `interval` of a release the names that they have in every release."""
+
+    interval: tuple[float, float]
+
+    @property
+    def low(self) -> float:
+        """The lower end of `interval`."""
+        return self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of `interval`."""
+        return self.interval[1]
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Value(Release):

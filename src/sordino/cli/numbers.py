@@ -52,12 +52,23 @@ CLIPPED = (
     "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
     "not known."
 )
-QUANTILE = ("q", "value", "rank_error_low", "rank_error_high", "capped")
+QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
     "lies in the declared range."
 )
-TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped", "true_low", "true_high")
+TOTAL = (
+    "figure",
+    "estimate",
+    "low",
+    "high",
+    "standard_error",
+    "clip_low",
+    "clip_high",
+    "capped",
+    "true_low",
+    "true_high",
+)
 # What stands in these columns is known only where no declared range is asked for.
 _OF_CLIPS = ("capped", "true_low", "true_high")
 DEVIATION = "standard_deviation"
@@ -236,9 +247,10 @@ def _release_figure(
             f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
         )
     grouped = isinstance(release, Groups)
-    columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
+    columns: tuple[str, ...] = QUANTILE if kind == "quantile" else TOTAL
     if kind == "variance":
-        columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
+        place = TOTAL.index("clip_low")
+        columns = (*TOTAL[:place], DEVIATION, *TOTAL[place:])
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
@@ -301,11 +313,13 @@ def _list_quantiles(q: tuple[Fraction, ...], release: Any) -> list[dict[str, Any
 
 def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
     """Return the one row of a figure other than a quantile."""
-    (low, high), (clip_low, clip_high) = release.interval, release.clip
+    clip_low, clip_high = release.clip
     row = {
-        kind: release.value,
-        "low": low,
-        "high": high,
+        # Which figure it is stands in the row, as its name is the same for all.
+        "figure": kind,
+        "estimate": release.estimate,
+        "low": release.low,
+        "high": release.high,
         "standard_error": release.standard_error,
         "clip_low": clip_low,
         "clip_high": clip_high,
