@@ -79,6 +79,8 @@ OF_TABLES = (
     "null",
     "measure_share",
     "simultaneous",
+    # The verdicts of a stream are written one by one.
+    "output",
 )
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
@@ -194,7 +196,14 @@ def above(
     true_columns, capped = describe_cap(unit, "items")
     columns = (*COLUMNS, *true_columns, *(["branch"] if vector.adaptive else []))
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    write_rows(run.form, columns, rows, facts | sure, [BEFORE_SELECTION, low, *told, *capped, *notes])
+    write_rows(
+        run.chosen_form,
+        columns,
+        rows,
+        facts | sure,
+        [BEFORE_SELECTION, low, *told, *capped, *notes],
+        output=run.output,
+    )
 
 
 # ---- streams -----------------------------------------------------------------------------------------------

@@ -292,11 +292,12 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         MARKERS,
     ]
     write_rows(
-        run.form,
+        run.chosen_form,
         tuple(rows[0]),
         rows,
         facts,
         [*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
+        output=run.output,
     )
 
 

@@ -272,13 +272,14 @@ def _release_figure(
             f"Each group was released with epsilon {float(Fraction(release.mechanism.cost.pure())):.12g}."
         )
     write_rows(
-        run.form,
+        run.chosen_form,
         ("item", *columns) if grouped else columns,
         rows,
         facts,
         [*said, *notes],
         # Figures have any size, so their digits are counted from the first one that is not 0.
         counts=False,
+        output=run.output,
     )
 
 

@@ -18,6 +18,7 @@ import click
 
 from sordino import __version__
 from sordino.cli.options import UnitOptions, choose_format
+from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
 from sordino.receipt import Receipt
 
@@ -63,8 +64,11 @@ def write_rows(
     notes: Sequence[str],
     *,
     counts: bool = True,
+    output: OutputFile | None = None,
 ) -> None:
     """Write rows: as JSON with the facts about them, as CSV, or as a table with notes below.
+
+    They go to stdout, or to the file of `--output`.
 
     Each row of CSV repeats the facts that nobody may lose.
 
@@ -80,8 +84,14 @@ def write_rows(
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(format_csv_line(line) + "\n" for line in lines)
     else:
-        text = _draw_table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
-    write_lines([text.removesuffix("\n")] if text else [])
+        # Where nobody looks at a terminal the width is fixed.
+        fixed = output is not None or not sys.stdout.isatty()
+        text = _draw_table(columns, rows, counts=counts, fixed=fixed)
+        text += "".join(f"{note}\n" for note in notes)
+    if output is not None:
+        output.write(text)
+    else:
+        write_lines([text.removesuffix("\n")] if text else [])
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -96,9 +106,7 @@ def write_lines(lines: Iterable[str]) -> None:
         # An OSError, too, but only the reader has gone: the command ends without a word then.
         raise
     except OSError:
-        raise DataSourceError(
-            "The release could not be written to stdout: it is lost, and its charge stays."
-        ) from None
+        raise DataSourceError(LOST.format("stdout")) from None
 
 
 def format_csv_line(values: Iterable[Any]) -> str:
@@ -109,7 +117,7 @@ def format_csv_line(values: Iterable[Any]) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
+def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool, fixed: bool) -> str:
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
@@ -128,8 +136,8 @@ def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, count
         )
         # As `Text`, so that brackets in a label are no markup.
         table.add_row(*(Text(escape_controls(cell)) for cell in cells))
-    # Off a terminal the width is fixed, and the output the same wherever it is made.
-    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
+    # Off a terminal the output is the same wherever it is made.
+    console = Console(file=io.StringIO(), width=120 if fixed else None)
     with console.capture() as capture:
         console.print(table)
     # The lines are padded to the width of the table.

@@ -24,7 +24,6 @@ from sordino.cli.options import (
     RunOptions,
     StatementOptions,
     bare_csv_options,
-    choose_format,
     gather,
     is_quiet,
     list_given,
@@ -183,9 +182,16 @@ def select(
         NO_SUCCESS,
     ]
     # Two digits are enough for people; programs get all of them.
-    if choose_format(run.form) == "table" and rows[0].get("p_value") is not None:
+    if run.chosen_form == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
-    write_rows(run.form, tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *list_warnings(release)])
+    write_rows(
+        run.chosen_form,
+        tuple(rows[0]),
+        rows,
+        facts,
+        [*NOTES[method], *notes, *list_warnings(release)],
+        output=run.output,
+    )
 
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
