@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import Number
 from sordino.cost import Cost
+from sordino.receipt import Receipt
 
 
 def plain(value: Any) -> Any:
@@ -93,12 +94,15 @@ class Release:
         True if the noise came from a seed: such a result protects nobody and no ledger settles it.
     exact : bool
         False for the few continuous laws whose guarantee holds in ideal arithmetic only.
+    receipt : Receipt or None
+        Of a release of a session, where the ledger has its charge. A mechanism alone gives none.
     """
 
     mechanism: Any
     cost: Cost
     simulated: bool
     exact: bool = True
+    receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
@@ -134,7 +138,39 @@ class Release:
             "cost": self.cost.to_dict(),
             "simulated": self.simulated,
             "exact": self.exact,
+            **({} if self.receipt is None else {"receipt": self.receipt.to_dict()}),
         }
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        """Take the receipt of the charge; a session does this before anybody else holds the release."""
+        object.__setattr__(self, "receipt", receipt)
+
+
+class HasEstimate:
+    """Gives the `value` of a release the name that the figure of every release has."""
+
+    value: float
+
+    @property
+    def estimate(self) -> float:
+        """The figure: `value`, by the name that it has in every release."""
+        return self.value
+
+
+class HasInterval(HasEstimate):
+    """Gives the ends of the `interval` of a release the names that they have in every release."""
+
+    interval: tuple[float, float]
+
+    @property
+    def low(self) -> float:
+        """The lower end of `interval`."""
+        return self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of `interval`."""
+        return self.interval[1]
 
 
 @final

@@ -86,8 +86,16 @@ def test_above_as_csv_and_table(above):
         "confidence",
         "adjacency",
         "unit",
+        "max_rows",
         "domain",
         "simulated",
+        "epsilon",
+        "delta",
+        "id",
+        "time",
+        "account",
+        "version",
+        "schema",
     ]
     table = above("--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == list(rows[0])[:5]

@@ -36,7 +36,7 @@ def test_every_line_gets_a_verdict(told, sordino, account):
         ("c", False),
     ]
     first, second, third = result.lines
-    assert list(first) == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated"]
+    assert list(first) == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id"]
     assert (first["gap"], first["branch"], third["charged"]) == (None, None, 0.0)
     assert abs(second["gap"] - 999_900) < 100
     assert {line["adjacency"] for line in result.lines} == {"add-remove"}
@@ -65,7 +65,7 @@ def test_it_stops_when_enough_was_found_without_reading_on(told, sordino, accoun
 def test_other_formats(told):
     text = 'a,-1000000\n"b; ""c""",1e6\n\x1b[31m,-9e9\n'
     rows = list(csv.reader(io.StringIO(told(text, *FREE, "--format", "csv").out)))
-    assert rows[0] == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated"]
+    assert rows[0] == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id"]
     assert [row[:2] for row in rows[1:]] == [["a", "no"], ['b; "c"', "yes"], ["\x1b[31m", "no"]]
     odd = told("a\rb,-9e9\n", *FREE, "--format", "csv").out
     assert list(csv.reader(io.StringIO(odd, newline="")))[1][:2] == ["a\rb", "no"]

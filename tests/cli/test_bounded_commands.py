@@ -39,6 +39,7 @@ def test_what_is_printed(sordino, tmp_path):
     assert (
         head
         == "count,estimate,low,high,standard_error,range_low,range_high,confidence,adjacency,unit,max_rows,simulated"
+        ",epsilon,delta,id,time,account,version,schema"
     )
     assert dict(zip(head.split(","), row.split(","), strict=True))["range_low"] == "-5.58197670687"
     one = told["histogram"].json
@@ -49,9 +50,10 @@ def test_what_is_printed(sordino, tmp_path):
         ["item", "estimate", "low", "high", "true_low", "true_high"]
     ] * 3
     assert "Published within [-300.00, 100300.00]" in told["sum"].out
-    assert told["sum"].out.split()[:6] == ["sum", "low", "high", "standard_error", "clip_low", "clip_high"]
+    columns = ["figure", "estimate", "low", "high", "standard_error", "clip_low", "clip_high"]
+    assert told["sum"].out.split()[: len(columns)] == columns
     assert told["sum csv"].out.startswith(
-        "sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,adjacency"
+        "figure,estimate,low,high,standard_error,clip_low,clip_high,range_low,range_high,confidence,adjacency"
     )
     by = told["sum by"].json
     assert [row["item"] for row in by["rows"]] == ["a", "b", "z"]
@@ -79,7 +81,7 @@ def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
     )
     done = sordino("mean", tmp_path / "x.parquet", *money, "--adjacency", "replace-one")
     assert done.code == 0
-    assert 35 < done.json["rows"][0]["mean"] < 50
+    assert 35 < done.json["rows"][0]["estimate"] < 50
     assert done.json["range_high"] == pytest.approx(100 + 100 / 240 / 5, rel=1e-4)
     for source, more in ((tmp_path / "x.parquet", ()), (path, ("--adjacency", "replace-one"))):
         refused = sordino("mean", source, *money, *more)

@@ -64,24 +64,25 @@ def test_what_is_printed(sordino, tmp_path):
     )
     assert list(one["rows"][0]) == [
         "q",
-        "value",
+        "estimate",
         "low",
         "high",
         "rank_error_low",
         "rank_error_high",
         "capped",
     ]
-    assert 0 <= one["rows"][0]["value"] <= 100
+    assert 0 <= one["rows"][0]["estimate"] <= 100
     assert one["simulated"] is True
     lines = told["quantiles"].out.splitlines()
-    assert lines[0].split() == ["q", "value", "low", "high", "rank_error_low", "rank_error_high", "capped"]
+    assert lines[0].split() == ["q", "estimate", "low", "high", "rank_error_low", "rank_error_high", "capped"]
     assert [line.split()[0] for line in lines[1:3]] == ["0.25", "0.5"]
     assert any(line.startswith("Spent: epsilon 1. Protects: column user") for line in lines)
     head, *rows = told["quantile by"].out.splitlines()
-    assert head.startswith("item,q,value,")
+    assert head.startswith("item,q,estimate,")
     assert [row.split(",")[0] for row in rows] == ["a", "b", "z"]
     assert list(told["sum"].json["rows"][0]) == [
-        "sum",
+        "figure",
+        "estimate",
         "low",
         "high",
         "standard_error",
@@ -92,12 +93,13 @@ def test_what_is_printed(sordino, tmp_path):
         "true_high",
     ]
     assert "Each group was released with epsilon 0.5." in told["sum by"].out
-    assert told["mean"].out.startswith("mean,low,high,")
-    assert told["mean of rows"].json["rows"][0]["mean"] == pytest.approx(43, abs=12)
+    assert told["mean"].out.startswith("figure,estimate,low,high,")
+    assert told["mean"].out.splitlines()[1].startswith("mean,")
+    assert told["mean of rows"].json["rows"][0]["estimate"] == pytest.approx(43, abs=12)
     [spread] = told["variance"].json["rows"]
-    assert spread["standard_deviation"] == pytest.approx(spread["variance"] ** 0.5)
-    assert spread["low"] <= spread["variance"] <= spread["high"]
-    head = "item,variance,low,high,standard_error,standard_deviation,clip_low,clip_high,capped,"
+    assert spread["standard_deviation"] == pytest.approx(spread["estimate"] ** 0.5)
+    assert spread["low"] <= spread["estimate"] <= spread["high"]
+    head = "item,figure,estimate,low,high,standard_error,standard_deviation,clip_low,clip_high,capped,"
     assert told["variance by"].out.startswith(head)
 
 

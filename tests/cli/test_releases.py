@@ -52,8 +52,16 @@ def test_top_as_csv_and_table(top):
         "confidence",
         "adjacency",
         "unit",
+        "max_rows",
         "domain",
         "simulated",
+        "epsilon",
+        "delta",
+        "id",
+        "time",
+        "account",
+        "version",
+        "schema",
     ]
     assert {(row["adjacency"], row["simulated"]) for row in rows} == {("add-remove", "yes")}
     table = top("--format", "table", "--synthetic", "--seed", 3).out

@@ -10,7 +10,7 @@ import pytest
 
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError
-from support.release_lines import paid
+from support.release_lines import PAPERS, paid, without
 
 FREE = ("--epsilon", 1, "--sensitivity", 1, "--no-ledger")
 TABLE = b'name,score,note\nsmall,5,x\n"big; ""bigger""",9000,"y ""z"""\nmiddle,"4000",\nnone,,\n'
@@ -30,11 +30,15 @@ def test_the_best_one_as_json(select):
     result = select("--label", "name")
     assert (result.code, result.err) == (0, "")
     assert result.json["rows"] == [{"rank": 1, "row": 2, "label": 'big; "bigger"'}]
-    facts = {key: value for key, value in result.json.items() if key not in {"rows", "cost"}}
-    assert facts == {
-        "release": "select",
+    papers = {name: result.json[name] for name in ("epsilon", "adjacency", "unit", "max_rows")}
+    assert papers == {
         "epsilon": 4.0,
         "adjacency": "add-remove",
+        "unit": "as --sensitivity says",
+        "max_rows": None,
+    }
+    assert without(result.json, "rows", "cost", *PAPERS) == {
+        "release": "select",
         "method": "permute-and-flip",
         "score": "score",
         "sensitivity": 1.0,
@@ -73,8 +77,9 @@ def test_csv_and_table(select):
             io.StringIO(select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out)
         )
     )
-    assert rows == [
-        {"rank": "1", "row": "2", "label": 'big; "bigger"', "adjacency": "add-remove", "simulated": "yes"}
+    assert (rows[0].pop("adjacency"), rows[0].pop("unit")) == ("add-remove", "as --sensitivity says")
+    assert [without(row, *PAPERS) for row in rows] == [
+        {"rank": "1", "row": "2", "label": 'big; "bigger"', "simulated": "yes"}
     ]
     table = select("--method", "exponential", "--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == ["rank", "row", "gap", "p_value"]

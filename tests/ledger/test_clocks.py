@@ -10,9 +10,9 @@ from fractions import Fraction
 import pytest
 
 from ledger.fakes import REAL, Mechanism, child, finished, make, spent
+from sordino import receipt
 from sordino.cost import Pure
 from sordino.ledger import Ledger
-from sordino.ledger.account import records
 
 TINY = Fraction(1, 10**6)
 
@@ -34,7 +34,7 @@ def jumping(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_every_event_may_have_another_year(place, monkeypatch, seed):
     ledger = make(place)
-    monkeypatch.setattr(records, "datetime", jumping(seed))
+    monkeypatch.setattr(receipt, "datetime", jumping(seed))
     for _ in range(10):
         with ledger.reserve(Mechanism(0.01)) as charge:
             charge.release(Mechanism(0.01, spends=0.005), [1], entropy=REAL)
@@ -54,7 +54,7 @@ def test_writers_whose_clocks_disagree_share_a_ledger(place):
         shift = years * 31_557_600
         real, real_ns = time.time, time.time_ns
         time.time, time.time_ns = lambda: real() + shift, lambda: real_ns() + shift * 10**9
-        records.datetime = jumping(years)
+        receipt.datetime = jumping(years)
         for _ in range(10):
             with ledger.reserve(Pure(epsilon=TINY)) as charge:
                 charge.draw(Pure(epsilon=TINY))

@@ -15,9 +15,9 @@ import pytest
 from ledger.fakes import REAL, Mechanism, in_child, make, refused, spent
 from ledger.faults import POINTS, failing
 from ledger.operations import happened, prepare
+from sordino import receipt
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
-from sordino.ledger.account import records
 from sordino.ledger.store import sqlite as sqlite_module
 from sordino.process import Process
 
@@ -128,7 +128,7 @@ def test_a_clock_that_is_wrong_changes_the_text_only(place, monkeypatch, years):
         def now(cls, tz=None):
             return super().now(tz) + timedelta(days=365 * years)
 
-    monkeypatch.setattr(records, "datetime", Clock)
+    monkeypatch.setattr(receipt, "datetime", Clock)
     with ledger.reserve(Mechanism(0.5)) as charge:
         charge.release(Mechanism(0.5, spends=0.25), [1], entropy=REAL)
     ledger.void(ledger.reserve(Mechanism(0.1)).id, reason="test")

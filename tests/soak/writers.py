@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from soak.witness import Witness
+from sordino import receipt
 from sordino.cost import ZCDP, Pure
 from sordino.errors import BudgetExceeded, LedgerError
 from sordino.ledger import Charge, Ledger
-from sordino.ledger.account import records
 from sordino.sensitivity import COUNTING
 
 NANO = 10**9
@@ -158,7 +158,7 @@ def set_clock(years: int) -> None:
     _Clock.shift = years
     shift = years * 31_557_600
     time.time, time.time_ns = lambda: _time() + shift, lambda: _time_ns() + shift * NANO  # type: ignore[assignment]
-    records.datetime = _Clock  # type: ignore[misc]
+    receipt.datetime = _Clock  # type: ignore[misc]
 
 
 # ---- one process --------------------------------------------------------------------------------------------------------

@@ -40,6 +40,15 @@ GIVEN = {"above on stdin": "tea,7\nrice,1\n", "randomize on stdin": "x\n1\n2\n"}
 """What comes on standard input."""
 
 
+PAPERS = ("id", "time", "account", "epsilon", "delta", "adjacency", "unit", "max_rows", "version", "schema")
+"""What every release says of itself, whatever it is about: `tests/cli/test_papers.py` looks at it."""
+
+
+def without(facts, *names):
+    """Return what a release says, without some of it."""
+    return {name: value for name, value in facts.items() if name not in names}
+
+
 def paid(*flags):
     """Return flags that say who pays: as they stand if they do, else with `--no-ledger`."""
     said = {"--ledger", "--account", "--no-ledger", "--seed"}.intersection(map(str, flags))

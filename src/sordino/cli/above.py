@@ -38,6 +38,7 @@ from sordino.cli.options import (
 from sordino.cli.output import (
     SIMULATED,
     describe_cap,
+    describe_receipt,
     describe_release,
     describe_rows,
     escape_controls,
@@ -58,6 +59,7 @@ from sordino.cli.work import (
 from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
+from sordino.receipt import Receipt
 from sordino.releases import Verdict, plain
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
@@ -81,6 +83,8 @@ OF_TABLES = (
     "date_format",
     "measure_share",
     "simultaneous",
+    # The verdicts of a stream are written one by one.
+    "output",
 )
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
@@ -197,7 +201,14 @@ def above(
     true_columns, capped = describe_cap(unit, "items")
     columns = (*COLUMNS, *true_columns, *(["branch"] if vector.adaptive else []))
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    write_rows(run.form, columns, rows, facts | sure, [BEFORE_SELECTION, low, *told, *capped, *notes])
+    write_rows(
+        run.chosen_form,
+        columns,
+        rows,
+        facts | sure,
+        [BEFORE_SELECTION, low, *told, *capped, *notes],
+        output=run.output,
+    )
 
 
 # ---- streams -----------------------------------------------------------------------------------------------
@@ -211,7 +222,7 @@ LOWEST = (
     "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal "
     "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
-STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
+STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id")
 
 
 def watch(
@@ -238,7 +249,6 @@ def watch(
     if not is_quiet(run.quiet):
         # Said before a line is read, in the same words: whether the rule applies to any line is private.
         say(LOWEST)
-    header, line = _choose_verdict_writer(chosen, adjacency)
     # The ledger keeps what is public about the stream, and no answer.
     detail = {
         "threshold": vector.threshold,
@@ -253,6 +263,7 @@ def watch(
         open_payer(run, mechanism, "watch", detail, adjacency=adjacency) as payer,
         payer.open(mechanism, entropy=entropy) as stream,
     ):
+        header, line = _choose_verdict_writer(chosen, adjacency, payer.receipt)
         # A charge that is refused leaves stdout empty.
         write_lines(header)
         for answers in source:
@@ -273,7 +284,7 @@ def watch(
             f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
             f"{adjacency}."
         )
-        write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
+        write_lines([asked, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])])
 
 
 def _build_stream_mechanism(
@@ -298,7 +309,7 @@ def _build_stream_mechanism(
     return SparseVector(positives=vector.positives, **common)
 
 
-def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
+def _choose_verdict_writer(form: str, adjacency: str, receipt: Receipt) -> tuple[list[str], Line]:
     """Return the lines that come first, and what writes one verdict.
 
     Facts that nobody may lose stand on each line.
@@ -307,7 +318,7 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
         return [f"{'above':>5} {'gap':>14}  label"], _format_verdict
     if form == "csv":
         return [format_csv_line(STREAM_COLUMNS)], lambda answer, verdict: format_csv_line(
-            _list_verdict_fields(answer, verdict, adjacency).values()
+            _list_verdict_fields(answer, verdict, adjacency, receipt).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
@@ -316,9 +327,9 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_list_verdict_fields(answer, verdict, adjacency))
+            return encode(_list_verdict_fields(answer, verdict, adjacency, receipt))
         if verdict.simulated not in ends:
-            row = _list_verdict_fields(answer, verdict, adjacency)
+            row = _list_verdict_fields(answer, verdict, adjacency, receipt)
             del row["label"]
             ends[verdict.simulated] = encode(row).removeprefix("{")
         return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
@@ -326,7 +337,9 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     return [], line
 
 
-def _list_verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+def _list_verdict_fields(
+    answer: Answer, verdict: Verdict, adjacency: str, receipt: Receipt
+) -> dict[str, Any]:
     return {
         "label": answer.label,
         "above": verdict.above,
@@ -335,6 +348,8 @@ def _list_verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> di
         "charged": float(verdict.charged),
         "adjacency": adjacency,
         "simulated": verdict.simulated,
+        # By it the ledger tells the rest.
+        "id": receipt.id,
     }
 
 

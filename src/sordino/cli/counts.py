@@ -72,11 +72,12 @@ def count(
     row = {"count": "units" if units else "rows"} | {name: getattr(release, name) for name in columns}
     facts |= {"confidence": release.confidence}
     write_rows(
-        run.form,
+        run.chosen_form,
         tuple(row),
         [plain(row)],
         facts | ranged,
         [INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
+        output=run.output,
     )
 
 
@@ -126,11 +127,12 @@ def histogram(
     true_columns, capped = describe_cap(unit, "items")
     columns = ("item", "estimate", "low", "high", *true_columns)
     write_rows(
-        run.form,
+        run.chosen_form,
         columns,
         [{name: row[name] for name in columns} for row in map(plain, release)],
         facts | sure | ranged,
         [INTERVAL, *worth, *capped, *told, *notes],
+        output=run.output,
     )
 
 

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from sordino.cli._say import say
 from sordino.cli.options import NUMBER, CsvOptions, RunOptions, gather, is_quiet, list_given
-from sordino.cli.output import list_facts, list_warnings, write_rows
+from sordino.cli.output import describe_receipt, list_facts, list_warnings, write_rows
 from sordino.cli.work import choose_entropy, make_csv_format, open_payer
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
@@ -259,13 +259,15 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
         for rank, index in enumerate(indices, start=1)
     ]
-    chosen = {
+    chosen: dict[str, Any] = {
         name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None
     }
     facts = list_facts(
         "select",
         release,
-        test.adjacency,
+        payer.receipt,
+        unit="each family",
+        adjacency=test.adjacency,
         statistic=TDT,
         b=test.b,
         c=test.c,
@@ -285,15 +287,17 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         method.why,
         f"success {_write_success(method)}: the probability that {_say_what(test, method)}, "
         f"for {MODEL}. A marker with an effect leads by more, and is selected more often.",
-        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: each family, {test.adjacency}.",
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {facts['unit']}, {test.adjacency}.",
+        *describe_receipt(payer.receipt),
         MARKERS,
     ]
     write_rows(
-        run.form,
+        run.chosen_form,
         tuple(rows[0]),
         rows,
         facts,
         [*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
+        output=run.output,
     )
 
 

@@ -37,6 +37,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
+from sordino.session.request import CONFIDENCE
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -56,12 +57,23 @@ CLIPPED = (
     "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
     "not known."
 )
-QUANTILE = ("q", "value", "rank_error_low", "rank_error_high", "capped")
+QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
     "lies in the declared range."
 )
-TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped", "true_low", "true_high")
+TOTAL = (
+    "figure",
+    "estimate",
+    "low",
+    "high",
+    "standard_error",
+    "clip_low",
+    "clip_high",
+    "capped",
+    "true_low",
+    "true_high",
+)
 # What stands in these columns is known only where no declared range is asked for.
 _OF_CLIPS = ("capped", "true_low", "true_high")
 DEVIATION = "standard_deviation"
@@ -251,7 +263,7 @@ def _release_figure(
     # The labels of a release in groups are those of the column of the groups.
     facts, notes = describe_release(kind, release, asked.unit, asked.where, asked.by, domain)
     lower = None if asked.lower == "none" else float(asked.lower)
-    facts |= {"column": asked.column, "lower": lower}
+    facts |= {"column": asked.column, "lower": lower, "confidence": CONFIDENCE}
     if lower is not None:
         notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
     if asked.unit.max_rows is not None:
@@ -259,11 +271,12 @@ def _release_figure(
             f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
         )
     grouped = isinstance(release, Groups)
-    columns: tuple[str, ...] = (kind, *TOTAL)
+    columns: tuple[str, ...] = TOTAL
     if kind == "quantile":
         columns = QUANTILE if interval_share is None else (*QUANTILE[:2], "low", "high", *QUANTILE[2:])
     if kind == "variance":
-        columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
+        place = TOTAL.index("clip_low")
+        columns = (*TOTAL[:place], DEVIATION, *TOTAL[place:])
     if kind in {"mean", "variance"}:
         columns = (*columns, "too_few")
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
@@ -292,13 +305,14 @@ def _release_figure(
         each = float(Fraction(release.rows[0].release.cost.pure()))
         notes.append(f"Each group was released with epsilon {each:.12g}.")
     write_rows(
-        run.form,
+        run.chosen_form,
         ("item", *columns) if grouped else columns,
         rows,
         facts,
         [*said, *notes],
         # Figures have any size, so their digits are counted from the first one that is not 0.
         counts=False,
+        output=run.output,
     )
 
 
@@ -333,11 +347,13 @@ def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, .
 
 def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
     """Return the one row of a figure other than a quantile."""
-    (low, high), (clip_low, clip_high) = release.interval, release.clip
+    clip_low, clip_high = release.clip
     row = {
-        kind: release.value,
-        "low": low,
-        "high": high,
+        # Which figure it is stands in the row, as its name is the same for all.
+        "figure": kind,
+        "estimate": release.estimate,
+        "low": release.low,
+        "high": release.high,
         "standard_error": release.standard_error,
         "clip_low": clip_low,
         "clip_high": clip_high,
@@ -355,6 +371,6 @@ def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str,
         # A range that leaves nothing out: whatever the rows hold, the figure lies in there.
         most = clip_high if kind == "mean" else ((clip_high - clip_low) / 2) ** 2
         least = clip_low if kind == "mean" else 0
-        row["too_few"] = low <= least and high >= most
+        row["too_few"] = release.low <= least and release.high >= most
     described: dict[str, Any] = plain(row)
     return described

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 import click
 
 from sordino.cli.consent import CONSENT, check_epsilon
+from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.declared import Declared
@@ -390,9 +391,21 @@ class RunOptions:
     no_ledger: bool
     consent: bool
     form: str | None = None
+    output: OutputFile | None = None
     seed: int | None
     synthetic: bool
     quiet: bool | None
+
+    @property
+    def chosen_form(self) -> str:
+        """The format asked for, else the one of where the release is written to."""
+        # A file is for a program.
+        return choose_format(self.form or (None if self.output is None else "json"))
+
+    def claim_output(self) -> None:
+        """Make sure, before the charge, that a release can be written to its file, if it has one."""
+        if self.output is not None:
+            self.output.claim()
 
     def __post_init__(self) -> None:
         """Refuse to go on until it is said who pays: options are gathered before the command does anything.
@@ -428,7 +441,7 @@ class RunOptions:
 
 
 run_options = gather(
-    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, SEED, SYNTHETIC, QUIET
+    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, OUTPUT, SEED, SYNTHETIC, QUIET
 )
 
 # ---- what the values mean ----------------------------------------------------------------------------------

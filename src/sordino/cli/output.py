@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sordino import __version__
 from sordino.cli.options import UnitOptions, choose_format
+from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
+from sordino.receipt import Receipt
 
 # Only for type checkers: what writes a release needs nothing that reads a table.
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
+SCHEMA = 1
+"""The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
@@ -41,6 +46,13 @@ MARKS = (
     "max_rows",
     "domain",
     "simulated",
+    "epsilon",
+    "delta",
+    "id",
+    "time",
+    "account",
+    "version",
+    "schema",
 )
 
 
@@ -52,8 +64,11 @@ def write_rows(
     notes: Sequence[str],
     *,
     counts: bool = True,
+    output: OutputFile | None = None,
 ) -> None:
     """Write rows: as JSON with the facts about them, as CSV, or as a table with notes below.
+
+    They go to stdout, or to the file of `--output`.
 
     Each row of CSV repeats the facts that nobody may lose.
 
@@ -69,8 +84,14 @@ def write_rows(
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(format_csv_line(line) + "\n" for line in lines)
     else:
-        text = _draw_table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
-    write_lines([text.removesuffix("\n")] if text else [])
+        # Where nobody looks at a terminal the width is fixed.
+        fixed = output is not None or not sys.stdout.isatty()
+        text = _draw_table(columns, rows, counts=counts, fixed=fixed)
+        text += "".join(f"{note}\n" for note in notes)
+    if output is not None:
+        output.write(text)
+    else:
+        write_lines([text.removesuffix("\n")] if text else [])
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -85,9 +106,7 @@ def write_lines(lines: Iterable[str]) -> None:
         # An OSError, too, but only the reader has gone: the command ends without a word then.
         raise
     except OSError:
-        raise DataSourceError(
-            "The release could not be written to stdout: it is lost, and its charge stays."
-        ) from None
+        raise DataSourceError(LOST.format("stdout")) from None
 
 
 def format_csv_line(values: Iterable[Any]) -> str:
@@ -98,7 +117,7 @@ def format_csv_line(values: Iterable[Any]) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
+def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool, fixed: bool) -> str:
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
@@ -117,8 +136,8 @@ def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, count
         )
         # As `Text`, so that brackets in a label are no markup.
         table.add_row(*(Text(escape_controls(cell)) for cell in cells))
-    # Off a terminal the width is fixed, and the output the same wherever it is made.
-    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
+    # Off a terminal the output is the same wherever it is made.
+    console = Console(file=io.StringIO(), width=120 if fixed else None)
     with console.capture() as capture:
         console.print(table)
     # The lines are padded to the width of the table.
@@ -158,11 +177,40 @@ def format_figure(value: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def list_facts(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
-    """Return what every release says about itself to programs; what is None is left out."""
-    known = {name: value for name, value in more.items() if value is not None}
-    said = {"simulated": release.simulated, "exact": release.exact, "cost": release.cost.to_dict()}
-    return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
+def list_facts(
+    kind: str,
+    release: Any,
+    receipt: Receipt,
+    *,
+    unit: str,
+    adjacency: str,
+    max_rows: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what every release says about itself to programs; of `more`, what is None is left out."""
+    return {
+        "release": kind,
+        **receipt.to_dict(),
+        "epsilon": float(release.cost.pure()),
+        # It goes with this epsilon, which is pure, also where the account adds up on another meter.
+        "delta": 0,
+        "adjacency": adjacency,
+        "unit": unit,
+        "max_rows": max_rows,
+        **{name: value for name, value in more.items() if value is not None},
+        "simulated": release.simulated,
+        "exact": release.exact,
+        "cost": release.cost.to_dict(),
+        "version": __version__,
+        "schema": SCHEMA,
+    }
+
+
+def describe_receipt(receipt: Receipt | None) -> list[str]:
+    """Return the note that says where the ledger has a release; none if nobody paid."""
+    if receipt is None or receipt.id is None:
+        return []
+    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.time}."]
 
 
 def describe_release(
@@ -182,13 +230,17 @@ def describe_release(
     facts = list_facts(
         kind,
         release,
-        unit.adjacency,
+        release.receipt,
         unit=whom,
-        max_rows=unit.max_rows or None,
+        adjacency=unit.adjacency,
+        max_rows=unit.max_rows,
         where=where or None,
         **labels,
     )
-    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}."]
+    notes = [
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}.",
+        *describe_receipt(release.receipt),
+    ]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *list_warnings(release)]

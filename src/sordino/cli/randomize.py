@@ -32,7 +32,7 @@ from sordino.cli.options import (
     gather,
     is_quiet,
 )
-from sordino.cli.output import SIMULATED, format_csv_line, write_lines
+from sordino.cli.output import SIMULATED, describe_receipt, format_csv_line, write_lines
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
@@ -43,6 +43,7 @@ from sordino.cli.work import (
 )
 from sordino.data import PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.receipt import Receipt
 from sordino.session import LocalReports
 from sordino.session.local import build_reports
 
@@ -167,12 +168,13 @@ def randomize(
     spent = reports.cost.pure()
     require_consent("--epsilon times --max-rows", spent, MOST_EPSILON, given=run.consent)
     writer = _ReportWriter(report.column, reports)
+    receipt: Receipt | None
     if source == "-":
-        _randomize_stdin(whom, report, csv, run, writer)
+        receipt = _randomize_stdin(whom, report, csv, run, writer)
     else:
         with open_session(source, unit, csv, run, KEPT) as session, show_progress(run.quiet) as progress:
             # Reports are written block by block: memory does not grow with the rows.
-            session.randomize(
+            receipt = session.randomize(
                 report.column,
                 lower=report.lower,
                 upper=report.upper,
@@ -181,12 +183,14 @@ def randomize(
                 tuned_for=report.tuned_for,
                 write=writer.write,
                 progress=progress,
-            )
+            ).receipt
     # The header is written also where there was no row.
     writer.end()
     if not is_quiet(run.quiet):
         told = f"Spent: epsilon {float(reports.cost.pure()):.12g}. Protects: the numbers of"
         say(f"{told} {whom.identity}, {whom.adjacency}.")
+        for line in describe_receipt(receipt):
+            say(line)
     if run.seed is not None and is_quiet(run.quiet):
         # On stderr, because stdout holds the column and nothing else. Without --quiet it was said before.
         say(SIMULATED)
@@ -194,8 +198,11 @@ def randomize(
 
 def _randomize_stdin(
     whom: PrivacyUnit, report: ReportOptions, csv: CsvOptions, run: RunOptions, writer: _ReportWriter
-) -> None:
-    """Report lines of CSV on standard input; only its header is read before the charge."""
+) -> Receipt:
+    """Report lines of CSV on standard input; only its header is read before the charge.
+
+    The receipt of the charge is returned.
+    """
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the rows.")
     file = cast("io.BufferedReader", sys.stdin.buffer)
@@ -217,6 +224,7 @@ def _randomize_stdin(
     paid = open_payer(run, writer.reports, "randomize", detail, adjacency=whom.adjacency, unit=whom)
     with paid as payer:
         payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
+    return payer.receipt
 
 
 def _read_after_charge(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:

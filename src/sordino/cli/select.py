@@ -24,14 +24,13 @@ from sordino.cli.options import (
     RunOptions,
     StatementOptions,
     bare_csv_options,
-    choose_format,
     gather,
     is_quiet,
     list_given,
     run_options,
     statement_options,
 )
-from sordino.cli.output import list_facts, list_warnings, write_rows
+from sordino.cli.output import describe_receipt, list_facts, list_warnings, write_rows
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.data import open_scores
 from sordino.errors import DataSourceError, InvalidParameter
@@ -166,7 +165,9 @@ def select(
     facts = list_facts(
         "select",
         release,
-        adjacency,
+        payer.receipt,
+        unit="as --sensitivity says",
+        adjacency=adjacency,
         method=method,
         score=choice.score,
         sensitivity=float(stated.bound),
@@ -175,14 +176,22 @@ def select(
         candidates=int(read.values.size),
     )
     notes = [
-        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {adjacency}.",
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {facts['unit']}, {adjacency}.",
+        *describe_receipt(payer.receipt),
         LABELS,
         NO_SUCCESS,
     ]
     # Two digits are enough for people; programs get all of them.
-    if choose_format(run.form) == "table" and rows[0].get("p_value") is not None:
+    if run.chosen_form == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
-    write_rows(run.form, tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *list_warnings(release)])
+    write_rows(
+        run.chosen_form,
+        tuple(rows[0]),
+        rows,
+        facts,
+        [*NOTES[method], *notes, *list_warnings(release)],
+        output=run.output,
+    )
 
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:

@@ -16,7 +16,6 @@ from sordino.cli.options import (
     LabelOptions,
     RunOptions,
     UnitOptions,
-    choose_format,
     csv_options,
     label_options,
     run_options,
@@ -98,12 +97,13 @@ def top(
         notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
     sure, told = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
-    made_of = () if choose_format(run.form) == "table" else MADE_OF
+    made_of = () if run.chosen_form == "table" else MADE_OF
     columns = (*COLUMNS, *true_columns, "order_unclear", *made_of)
     write_rows(
-        run.form,
+        run.chosen_form,
         columns,
         [{name: row[name] for name in columns} for row in map(plain, release)],
         facts | sure,
         [BEFORE_SELECTION, INTERVAL, *told, *capped, UNCLEAR, *notes],
+        output=run.output,
     )

@@ -141,9 +141,10 @@ def open_payer(
     from here, only whether it protects the `unit` of a release that has one.
     """
     ledger = open_account(run)
+    run.claim_output()
     if ledger is None:
         _say_that_nobody_pays(run)
-        yield Uncharged()
+        yield Uncharged(simulated=run.seed is not None)
         return
     # What was left out is not recorded.
     known = {name: value for name, value in detail.items() if value is not None}
@@ -169,6 +170,7 @@ def open_session(
     entropy = choose_entropy(run)
     form = make_csv_format(csv)
     ledger = open_account(run)
+    run.claim_output()
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.
         say(rule)

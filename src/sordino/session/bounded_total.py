@@ -27,7 +27,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import round_at_random
-from sordino.releases import Release, Value, parameters, pictured
+from sordino.releases import HasInterval, Release, Value, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency, Sensitivity
 
@@ -54,19 +54,20 @@ BUDGET = Constraint(
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundedValue(Release):
+class BoundedValue(HasInterval, Release):
     """A private sum or mean within a declared range: unbiased for every figure between `bounds`.
 
     Attributes
     ----------
     value : float
         The noisy sum or mean of the clipped records, in the unit of the values; on average it is that figure.
+        `estimate` is the same.
     standard_error : float
         The largest standard deviation of a release over the range: the one at the figure would tell where it
         lies.
     interval : tuple of float
         Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of
-        the noise.
+        the noise. Its ends are `low` and `high` as well.
     clip : tuple of float
         The public ends that each record was moved into.
     bounds : tuple of float

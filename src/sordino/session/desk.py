@@ -102,6 +102,8 @@ class Desk:
         except StopIteration as end:
             # How a generator returns.
             result: R = end.value
+            # Its place in the ledger was fixed before a row was read.
+            result.take_receipt(payer.receipt)
             return result
         except Exception as error:
             # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
@@ -129,7 +131,7 @@ class Desk:
     ) -> AbstractContextManager[Payer]:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
-            return nullcontext(Uncharged())
+            return nullcontext(Uncharged(simulated=self.entropy.simulated))
         about: dict[str, Any] = {
             "unit": self.unit,
             "source": self.source.identity,

@@ -20,6 +20,7 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import check_rates_from
 from sordino.mechanisms import LaplaceMechanism
+from sordino.receipt import Receipt, read_clock
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
@@ -27,7 +28,17 @@ SIMULTANEOUS_MEANS = "Wider intervals, which hold for all rows together."
 LISTED = 1 << 20
 """A release about a range has at most this many rows."""
 Progress = Callable[[float], None]
-R = TypeVar("R")
+
+
+class Released(Protocol):
+    """What a release of a session is: it takes the receipt of its charge."""
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        """Take the receipt of the charge."""
+        ...
+
+
+R = TypeVar("R", bound=Released)
 
 
 class Table(Protocol):
@@ -51,6 +62,11 @@ class Table(Protocol):
 class Payer(Protocol):
     """What releases, and remembers it: a charge of a ledger, or nothing."""
 
+    @property
+    def receipt(self) -> Receipt:
+        """What a release says of its charge."""
+        ...
+
     def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""
         ...
@@ -62,7 +78,19 @@ class Payer(Protocol):
 
 @final
 class Uncharged:
-    """Stands in for a charge where no ledger was given: it releases, and remembers nothing."""
+    """Stands in for a charge where no ledger was given: it releases, and remembers nothing.
+
+    Parameters
+    ----------
+    simulated : bool
+        Whether the noise comes from a seed. Such a release has no time: it can be repeated.
+    """
+
+    __slots__ = ("receipt",)
+
+    def __init__(self, *, simulated: bool = False) -> None:
+        # Now, before a row is read: how long that takes is private.
+        self.receipt = Receipt(time=None if simulated else read_clock())
 
     def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""

@@ -30,6 +30,7 @@ from sordino.estimators import (
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
+from sordino.receipt import Receipt
 from sordino.releases import Release, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
@@ -79,6 +80,12 @@ class Groups(Release):
     def __len__(self) -> int:
         """Return the size of the domain."""
         return len(self.rows)
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        """Take the receipt of the charge, which all groups share."""
+        super().take_receipt(receipt)
+        for row in self.rows:
+            row.release.take_receipt(receipt)
 
 
 @final

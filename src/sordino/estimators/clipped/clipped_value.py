@@ -15,20 +15,20 @@ from typing import final
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.releases import Release
+from sordino.releases import HasInterval, Release
 
 Ends = tuple[Fraction, Fraction]
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ClippedValue(Release):
+class ClippedValue(HasInterval, Release):
     """A private sum or mean, between ends that were found privately.
 
     Attributes
     ----------
     value : float
-        The noisy sum or mean of the clipped records, in the unit of the values.
+        The noisy sum or mean of the clipped records, in the unit of the values; `estimate` is the same.
     clip : tuple of float
         The ends (low, high) that records were moved into.
     capped : bool
@@ -39,7 +39,7 @@ class ClippedValue(Release):
         under add-remove an approximation for many records, at the released numbers.
     interval : tuple of float
         Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact
-        law of the noise, also for few records.
+        law of the noise, also for few records. Its ends are `low` and `high` as well.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
 from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.releases import Release
+from sordino.releases import HasInterval, Release
 from sordino.remnants import no_remnants
 
 Pair = tuple[int, int]
@@ -34,14 +34,14 @@ _LARGEST_VARIANCE = Fraction(1, 4)
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VarianceValue(Release):
+class VarianceValue(HasInterval, Release):
     """A private variance, and standard deviation, between ends that were found privately.
 
     Attributes
     ----------
     value : float
         The noisy variance of the clipped records, in the squared unit of the values: the mean of squared
-        distances from their mean, divided by their number n and not by n - 1.
+        distances from their mean, divided by their number n and not by n - 1; `estimate` is the same.
     standard_deviation : float
         Its square root, in the unit of the values.
     clip : tuple of float
@@ -54,7 +54,7 @@ class VarianceValue(Release):
         the released numbers.
     interval : tuple of float
         Covers the variance *of the clipped records* with a probability of at least 95 %, also for few
-        records. Its square roots cover their standard deviation.
+        records. Its square roots cover their standard deviation. Its ends are `low` and `high` as well.
 
     Examples
     --------

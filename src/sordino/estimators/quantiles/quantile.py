@@ -40,7 +40,7 @@ from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.base import Mechanism
-from sordino.releases import Release
+from sordino.releases import HasEstimate, Release
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
@@ -51,13 +51,14 @@ _QUANTILE_DENOMINATOR = 1 << 20
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class QuantileValue(Release):
+class QuantileValue(HasEstimate, Release):
     """A quantile, as far as the grid says.
 
     Attributes
     ----------
     value : float
         An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of the values.
+        `estimate` is the same.
     capped : bool
         True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that
         end then.

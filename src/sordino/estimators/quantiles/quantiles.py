@@ -36,6 +36,7 @@ from sordino.estimators.quantiles.rank_search import RankSearch, Runs
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 
 # The same fractions as for one quantile.
@@ -79,10 +80,21 @@ class QuantileValues(tuple[QuantileValue, ...]):
         """True: the law computed in the audit is the law that is sampled."""
         return True
 
+    @property
+    def receipt(self) -> Receipt | None:
+        """Where the ledger has the charge of all values together."""
+        return self[0].receipt
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        """Take the receipt of the charge, which all values share."""
+        for value in self:
+            value.take_receipt(receipt)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         listed = [value.to_dict() for value in self]
-        common = {name: listed[0][name] for name in ("mechanism", "cost", "simulated", "exact")}
+        shared = ("mechanism", "cost", "simulated", "exact", "receipt")
+        common = {name: listed[0][name] for name in shared if name in listed[0]}
         own = [
             {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed
         ]

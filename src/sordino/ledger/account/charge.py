@@ -18,6 +18,7 @@ from sordino.ledger.account.records import body_of, described
 from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
+from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 
 _USED_ELSEWHERE_MESSAGE = (
@@ -49,6 +50,10 @@ class Charge:
         The account that is charged.
     reserved : Fraction
         The exact worst case, in epsilon or, on the zCDP meter, in rho.
+    time : str
+        When it was reserved, as the ledger has it: UTC, ISO 8601.
+    receipt : Receipt
+        `id`, `account` and `time`, which a release of a session carries.
 
     Examples
     --------
@@ -81,6 +86,7 @@ class Charge:
         "id",
         "label",
         "reserved",
+        "time",
     )
 
     def __init__(
@@ -94,6 +100,7 @@ class Charge:
         key: str,
         label: str,
         reserved: Fraction,
+        time: str,
         allow_approximate: bool,
     ) -> None:
         self.id = charge
@@ -101,6 +108,7 @@ class Charge:
         self.label = label
         self.account = account
         self.reserved = reserved
+        self.time = time
         self._store = store
         self._meter = meter
         self._adjacency = adjacency
@@ -135,6 +143,11 @@ class Charge:
             # Still open, so nothing has failed that may depend on the answers.
             self._settle_at_the_end()
         self._close_streams()
+
+    @property
+    def receipt(self) -> Receipt:
+        """What a release says of this charge: its id, its account and its time."""
+        return Receipt(id=self.id, account=self.account, time=self.time)
 
     @property
     def drawn(self) -> Fraction:

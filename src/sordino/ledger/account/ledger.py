@@ -24,7 +24,7 @@ from sordino.ledger.account.statement import (
     line_of,
 )
 from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
-from sordino.ledger.history import ChargeRow, Event, Verification, event_of
+from sordino.ledger.history import ChargeRow, Event, Verification, event_of, json_of
 from sordino.ledger.store.store import carry_out, store_at
 
 
@@ -430,6 +430,8 @@ class Ledger:
             key=key,
             label=label,
             reserved=exact,
+            # The time that the ledger has, and no other one.
+            time=json_of(parameters["body"])["time"],
             allow_approximate=allow_approximate,
         )
 

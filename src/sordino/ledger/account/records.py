@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from sordino.errors import InvalidParameter
 from sordino.ledger.amounts import MEASURES, exact_cost, read_cost
+from sordino.receipt import read_clock
 from sordino.sensitivity import Sensitivity
 
 
@@ -24,8 +24,7 @@ def nonce() -> str:
 def body_of(**facts: Any) -> str:
     """Return the body of an event: its facts, the time for a human reader, and a nonce."""
     # Sorted names and no NaN: the text is hashed, and any program must be able to read it.
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return json.dumps({"time": now, "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True)
+    return json.dumps({"time": read_clock(), "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True)
 
 
 def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:

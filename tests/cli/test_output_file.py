@@ -1,0 +1,171 @@
+"""`--output FILE`: the file holds all of a release or is not there, and what cannot be written is refused before the charge."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from sordino.cli import outlet
+from support.release_lines import RELEASE_LINES, write_files
+
+TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
+LOST = "Error: The release could not be written to the file of --output: it is lost, and its charge stays.\n"
+ACCOUNT = ("--ledger", "budget.db", "--account", "shop")
+pytestmark = pytest.mark.usefixtures("no_progress")
+
+
+@pytest.fixture
+def shop(sordino, tmp_path, monkeypatch):
+    """A folder with the files of `RELEASE_LINES`, and an account."""
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    made = sordino("ledger", "create", *ACCOUNT, "--epsilon", 5, "--unit", "u", "--source", "orders.csv")
+    assert made.code == 0
+    return tmp_path
+
+
+@pytest.fixture
+def release(sordino, shop):
+    def call(name, *flags, payer=ACCOUNT, epsilon=1):
+        extra = ("--force",) if "statistic" in name else ()
+        return sordino(*RELEASE_LINES[name], *extra, "--epsilon", epsilon, *payer, *flags)
+
+    return call
+
+
+@pytest.fixture
+def spent(sordino):
+    return lambda: sordino("ledger", "show", *ACCOUNT, "--format", "json").json["spent"]
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir() if path.name.startswith("told")}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_release_is_in_the_file_and_stdout_stays_empty(release, shop, name):
+    done = release(name, "--output", "told.json", payer=("--no-ledger",))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    told = json.loads((shop / "told.json").read_text(encoding="utf-8"))
+    assert told["release"] == RELEASE_LINES[name][0]
+    assert names(shop) == {"told.json"}
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "table"])
+def test_it_is_what_stdout_would_have_been(release, shop, form):
+    seeded = ("--synthetic", "--seed", 3, "--format", form)
+    printed = release("top", *seeded, payer=()).out
+    release("top", *seeded, "--output", "told", payer=())
+    assert (shop / "told").read_text(encoding="utf-8") == printed
+
+
+def bad_places(folder):
+    (folder / "told.json").write_text("an earlier release", encoding="utf-8")
+    (folder / "told.link").symlink_to(folder / "nowhere")
+    (folder / "told.taken.part").write_text("", encoding="utf-8")
+    return {
+        "told.json": "is not there yet",
+        "told.link": "is not there yet",
+        "told.taken": "nobody is writing",
+        "none/told": "a folder that exists",
+        "orders.csv/told": "a folder that exists",
+        "": "is not there yet",
+        "t" * 300: "a folder that exists",
+        ".": "is not there yet",
+    }
+
+
+def test_what_cannot_be_written_is_refused_before_the_charge(release, shop, spent):
+    for place, words in bad_places(shop).items():
+        before = {path.name for path in shop.iterdir()}
+        for name in ("top", "sum", "select"):
+            done = release(name, "--output", place)
+            assert (done.code, done.out) == (2, ""), place
+            assert words in done.err, place
+        assert {path.name for path in shop.iterdir()} == before
+    assert (shop / "told.json").read_text(encoding="utf-8") == "an earlier release"
+    assert spent() == 0
+
+
+def test_a_refused_release_leaves_no_file(release, shop, spent):
+    assert release("top", "--output", "told", epsilon=6).code == 3
+    assert release("count", "--bounded", 1, 0, "--output", "told").code == 2
+    assert release("top", "--assume-public", "--output", "told").code == 2
+    assert names(shop) == set()
+    assert spent() == 0
+
+
+def test_it_appears_whole(release, shop, monkeypatch):
+    """Broken twin: a command that writes into the file itself shows a part of it."""
+    seen = []
+    sync = os.fsync
+
+    def watched(descriptor):
+        seen.append(names(shop))
+        return sync(descriptor)
+
+    monkeypatch.setattr(outlet.os, "fsync", watched)
+    assert release("top", "--output", "told").code == 0
+    # Of the ledger, then of the file, then of its folder.
+    assert seen[-2:] == [{"told.part"}, {"told"}]
+    assert {frozenset(found) for found in seen[:-2]} <= {frozenset({"told.part"})}
+
+
+@pytest.mark.parametrize("step", ["fsync", "rename"])
+def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop, spent, monkeypatch, step):
+    def fail(*_given, **_named):
+        raise OSError(28, "No space left on device", "told.part")
+
+    monkeypatch.setattr(outlet.OutputFile, "_fill", fail) if step == "fsync" else monkeypatch.setattr(
+        outlet.Path, "rename", fail
+    )
+    done = release("top", "--output", "told")
+    assert (done.code, done.out, done.err) == (4, "", LOST)
+    assert names(shop) == set()
+    assert spent() == 1
+
+
+def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
+    def interrupt(*_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(outlet.OutputFile, "_fill", interrupt)
+    assert release("top", "--output", "told").code == 130
+    assert names(shop) == set()
+    assert spent() == 1
+
+
+def test_of_two_at_once_one_is_refused_before_its_charge(release, shop, spent, monkeypatch):
+    second = []
+    fill = outlet.OutputFile._fill
+
+    def meanwhile(self, data):
+        monkeypatch.setattr(outlet.OutputFile, "_fill", fill)
+        second.append(release("count", "--output", "told"))
+        return fill(self, data)
+
+    monkeypatch.setattr(outlet.OutputFile, "_fill", meanwhile)
+    first = release("top", "--output", "told")
+    assert (first.code, second[0].code) == (0, 2)
+    assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
+    assert spent() == 1
+    assert names(shop) == {"told"}
+
+
+def test_a_folder_that_cannot_be_kept_loses_nothing(release, shop, monkeypatch):
+    def fail(*_given):
+        raise OSError
+
+    monkeypatch.setattr(outlet.OutputFile, "_keep_name", fail)
+    assert release("top", "--output", "told").code == 0
+    assert names(shop) == {"told"}
+
+
+def test_streams_have_no_file(told, shop):
+    line = (*RELEASE_LINES["above on stdin"], "--epsilon", 1, "--no-ledger", "--output", "told")
+    refused = told("tea,7\n", *line)
+    assert (refused.code, refused.left) == (2, 6)
+    assert "--output is for a table" in refused.err
+    assert names(shop) == set()
