@@ -10,6 +10,7 @@ import pytest
 
 from sordino.data import CsvFormat, open_markers
 from sordino.genomics import choose_method
+from support.release_lines import paid
 
 MODEL = "made-up families without any effect, whose scores are like magnitudes of normal numbers"
 PLINK = b" CHR         SNP           BP  A1  A2      T      U           OR        CHISQ            P \n"
@@ -26,7 +27,7 @@ def select(sordino, tmp_path):
         path = tmp_path / name
         path.write_bytes(table(markers) if text is None else text)
         needed = ("--statistic", "tdt", "--families", families, "--epsilon", epsilon)
-        return sordino("select", path, *needed, *flags)
+        return sordino("select", path, *needed, "--yes-i-mean-it", *paid(*flags))
 
     return call
 
@@ -35,7 +36,7 @@ def select(sordino, tmp_path):
 def families(sordino, tmp_path):
     flags = ("--ledger", tmp_path / "families.db", "--account", "families")
     kinds = ("--epsilon", 90, "--adjacency", "replace-one", "--unit", "family", "--source", "trios")
-    assert sordino("ledger", "create", *flags, *kinds).code == 0
+    assert sordino("ledger", "create", *flags, *kinds, "--not-yet").code == 0
     return flags
 
 
@@ -303,7 +304,7 @@ def test_a_plain_table_with_tabs(select):
 def test_of_scores_nothing_is_said_and_why(sordino, tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("score\n5\n9\n")
-    needed = ("select", path, "--score", "score", "--epsilon", 1, "--sensitivity", 1)
+    needed = ("select", path, "--score", "score", "--epsilon", 1, "--sensitivity", 1, "--no-ledger")
     assert "success" not in sordino(*needed).json
     shown = sordino(*needed, "--format", "table").out
     assert "(success) is not said" in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 
@@ -98,9 +100,7 @@ def test_simulated_noise_needs_no_account_and_says_what_it_is(release, shop, whi
     # The stdout of `randomize` is the column alone, so it is said on stderr, however quiet that is.
     assert FORMS[form] in made.out or (plain and "SIMULATED" in made.err)
     if form == "csv" and not plain:
-        head, *lines = made.out.splitlines()
-        place = head.split(",").index("simulated")
-        assert {line.split(",")[place] for line in lines} == {"yes"}
+        assert {row["simulated"] for row in csv.DictReader(io.StringIO(made.out))} == {"yes"}
     told = release(which, *seeded, "--no-quiet")
     assert told.out == made.out
     assert told.err.count("SIMULATED") == 1
