@@ -8,7 +8,7 @@ import os
 import pytest
 
 from sordino.cli import outlet
-from support.release_lines import RELEASE_LINES, write_files
+from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
 LOST = "Error: The release could not be written to the file of --output: it is lost, and its charge stays.\n"
@@ -51,6 +51,32 @@ def test_the_release_is_in_the_file_and_stdout_stays_empty(release, shop, name):
     told = json.loads((shop / "told.json").read_text(encoding="utf-8"))
     assert told["release"] == RELEASE_LINES[name][0]
     assert names(shop) == {"told.json"}
+
+
+@pytest.mark.parametrize("name", ["randomize", "randomize on stdin"])
+def test_so_are_reports(told, shop, name):
+    line = (*RELEASE_LINES[name], "--epsilon", 1, "--synthetic", "--seed", 3)
+    printed = told(GIVEN.get(name, ""), *line).out
+    done = told(GIVEN.get(name, ""), *line, "--output", "told.csv")
+    assert (done.code, done.out) == (0, "")
+    assert (shop / "told.csv").read_text(encoding="utf-8") == printed
+    assert len(printed.splitlines()) == 3
+    again = told(GIVEN.get(name, ""), *line, "--output", "told.csv")
+    assert (again.code, again.out) == (2, "")
+    assert names(shop) == {"told.csv"}
+
+
+def test_reports_appear_whole_and_a_full_disk_is_said(told, shop, monkeypatch):
+    line = (*RELEASE_LINES["randomize"], "--epsilon", 1, "--no-ledger", "--output", "told.csv")
+
+    def fail(self, text):
+        assert names(shop) == {"told.csv.part"}
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outlet.OutputFile, "_put", fail)
+    done = told("", *line)
+    assert (done.code, done.out, done.err) == (4, "", LOST)
+    assert names(shop) == set()
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
@@ -118,7 +144,7 @@ def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop
     def fail(*_given, **_named):
         raise OSError(28, "No space left on device", "told.part")
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", fail) if step == "fsync" else monkeypatch.setattr(
+    monkeypatch.setattr(outlet.OutputFile, "_put", fail) if step == "fsync" else monkeypatch.setattr(
         outlet.Path, "rename", fail
     )
     done = release("top", "--output", "told")
@@ -131,7 +157,7 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
     def interrupt(*_given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", interrupt)
+    monkeypatch.setattr(outlet.OutputFile, "_put", interrupt)
     assert release("top", "--output", "told").code == 130
     assert names(shop) == set()
     assert spent() == 1
@@ -139,14 +165,14 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
 
 def test_of_two_at_once_one_is_refused_before_its_charge(release, shop, spent, monkeypatch):
     second = []
-    fill = outlet.OutputFile._fill
+    put = outlet.OutputFile._put
 
-    def meanwhile(self, data):
-        monkeypatch.setattr(outlet.OutputFile, "_fill", fill)
+    def meanwhile(self, text):
+        monkeypatch.setattr(outlet.OutputFile, "_put", put)
         second.append(release("count", "--output", "told"))
-        return fill(self, data)
+        return put(self, text)
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", meanwhile)
+    monkeypatch.setattr(outlet.OutputFile, "_put", meanwhile)
     first = release("top", "--output", "told")
     assert (first.code, second[0].code) == (0, 2)
     assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
