@@ -123,20 +123,50 @@ def test_a_refused_release_leaves_no_file(release, shop, spent):
     assert spent() == 0
 
 
-def test_it_appears_whole(release, shop, monkeypatch):
-    """Broken twin: a command that writes into the file itself shows a part of it."""
-    seen = []
+@pytest.fixture
+def seen(release, shop, monkeypatch):
+    """Release into a file; returns what was there whenever something was forced to the disk."""
+    found = []
     sync = os.fsync
 
     def watched(descriptor):
-        seen.append(names(shop))
+        found.append(names(shop))
         return sync(descriptor)
 
-    monkeypatch.setattr(outlet.os, "fsync", watched)
-    assert release("top", "--output", "told").code == 0
-    # Of the ledger, then of the file, then of its folder.
-    assert seen[-2:] == [{"told.part"}, {"told"}]
-    assert {frozenset(found) for found in seen[:-2]} <= {frozenset({"told.part"})}
+    def call():
+        monkeypatch.setattr(outlet.os, "fsync", watched)
+        assert release("top", "--output", "told").code == 0
+        return found
+
+    return call
+
+
+def test_it_appears_whole(seen):
+    # When the file was forced to the disk, and when its folder was.
+    assert seen() == [{"told.part"}, {"told"}]
+
+
+def test_a_file_that_shows_a_part_is_convicted(seen, monkeypatch):
+    """Broken twin: it writes under the name itself."""
+    init = outlet.OutputFile.__init__
+
+    def without_part(self, path):
+        init(self, path)
+        self._part = path
+
+    monkeypatch.setattr(outlet.OutputFile, "__init__", without_part)
+    assert seen()[0] == {"told"}
+
+
+def test_a_claim_after_the_charge_is_convicted(release, shop, spent, monkeypatch):
+    """Broken twin: the name is claimed when the release is there, and it is paid for and lost."""
+    from sordino.cli.options import RunOptions
+
+    add = outlet.OutputFile.add
+    monkeypatch.setattr(RunOptions, "claim_output", lambda run: None)
+    monkeypatch.setattr(outlet.OutputFile, "add", lambda self, text: (self.claim(), add(self, text)))
+    assert release("top", "--output", "none/told").code == 2
+    assert spent() == 1
 
 
 @pytest.mark.parametrize("step", ["fsync", "rename"])
