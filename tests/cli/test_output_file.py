@@ -8,7 +8,7 @@ import os
 import pytest
 
 from sordino.cli import outlet
-from support.release_lines import RELEASE_LINES, write_files
+from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
 LOST = "Error: The release could not be written to the file of --output: it is lost, and its charge stays.\n"
@@ -51,6 +51,32 @@ def test_the_release_is_in_the_file_and_stdout_stays_empty(release, shop, name):
     told = json.loads((shop / "told.json").read_text(encoding="utf-8"))
     assert told["release"] == RELEASE_LINES[name][0]
     assert names(shop) == {"told.json"}
+
+
+@pytest.mark.parametrize("name", ["randomize", "randomize on stdin"])
+def test_so_are_reports(told, shop, name):
+    line = (*RELEASE_LINES[name], "--epsilon", 1, "--synthetic", "--seed", 3)
+    printed = told(GIVEN.get(name, ""), *line).out
+    done = told(GIVEN.get(name, ""), *line, "--output", "told.csv")
+    assert (done.code, done.out) == (0, "")
+    assert (shop / "told.csv").read_text(encoding="utf-8") == printed
+    assert len(printed.splitlines()) == 3
+    again = told(GIVEN.get(name, ""), *line, "--output", "told.csv")
+    assert (again.code, again.out) == (2, "")
+    assert names(shop) == {"told.csv"}
+
+
+def test_reports_appear_whole_and_a_full_disk_is_said(told, shop, monkeypatch):
+    line = (*RELEASE_LINES["randomize"], "--epsilon", 1, "--no-ledger", "--output", "told.csv")
+
+    def fail(self, text):
+        assert names(shop) == {"told.csv.part"}
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outlet.OutputFile, "_put", fail)
+    done = told("", *line)
+    assert (done.code, done.out, done.err) == (4, "", LOST)
+    assert names(shop) == set()
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
@@ -97,20 +123,50 @@ def test_a_refused_release_leaves_no_file(release, shop, spent):
     assert spent() == 0
 
 
-def test_it_appears_whole(release, shop, monkeypatch):
-    """Broken twin: a command that writes into the file itself shows a part of it."""
-    seen = []
+@pytest.fixture
+def seen(release, shop, monkeypatch):
+    """Release into a file; returns what was there whenever something was forced to the disk."""
+    found = []
     sync = os.fsync
 
     def watched(descriptor):
-        seen.append(names(shop))
+        found.append(names(shop))
         return sync(descriptor)
 
-    monkeypatch.setattr(outlet.os, "fsync", watched)
-    assert release("top", "--output", "told").code == 0
-    # Of the ledger, then of the file, then of its folder.
-    assert seen[-2:] == [{"told.part"}, {"told"}]
-    assert {frozenset(found) for found in seen[:-2]} <= {frozenset({"told.part"})}
+    def call():
+        monkeypatch.setattr(outlet.os, "fsync", watched)
+        assert release("top", "--output", "told").code == 0
+        return found
+
+    return call
+
+
+def test_it_appears_whole(seen):
+    # When the file was forced to the disk, and when its folder was.
+    assert seen() == [{"told.part"}, {"told"}]
+
+
+def test_a_file_that_shows_a_part_is_convicted(seen, monkeypatch):
+    """Broken twin: it writes under the name itself."""
+    init = outlet.OutputFile.__init__
+
+    def without_part(self, path):
+        init(self, path)
+        self._part = path
+
+    monkeypatch.setattr(outlet.OutputFile, "__init__", without_part)
+    assert seen()[0] == {"told"}
+
+
+def test_a_claim_after_the_charge_is_convicted(release, shop, spent, monkeypatch):
+    """Broken twin: the name is claimed when the release is there, and it is paid for and lost."""
+    from sordino.cli.options import RunOptions
+
+    add = outlet.OutputFile.add
+    monkeypatch.setattr(RunOptions, "claim_output", lambda run: None)
+    monkeypatch.setattr(outlet.OutputFile, "add", lambda self, text: (self.claim(), add(self, text)))
+    assert release("top", "--output", "none/told").code == 2
+    assert spent() == 1
 
 
 @pytest.mark.parametrize("step", ["fsync", "rename"])
@@ -118,7 +174,7 @@ def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop
     def fail(*_given, **_named):
         raise OSError(28, "No space left on device", "told.part")
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", fail) if step == "fsync" else monkeypatch.setattr(
+    monkeypatch.setattr(outlet.OutputFile, "_put", fail) if step == "fsync" else monkeypatch.setattr(
         outlet.Path, "rename", fail
     )
     done = release("top", "--output", "told")
@@ -131,7 +187,7 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
     def interrupt(*_given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", interrupt)
+    monkeypatch.setattr(outlet.OutputFile, "_put", interrupt)
     assert release("top", "--output", "told").code == 130
     assert names(shop) == set()
     assert spent() == 1
@@ -139,14 +195,14 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
 
 def test_of_two_at_once_one_is_refused_before_its_charge(release, shop, spent, monkeypatch):
     second = []
-    fill = outlet.OutputFile._fill
+    put = outlet.OutputFile._put
 
-    def meanwhile(self, data):
-        monkeypatch.setattr(outlet.OutputFile, "_fill", fill)
+    def meanwhile(self, text):
+        monkeypatch.setattr(outlet.OutputFile, "_put", put)
         second.append(release("count", "--output", "told"))
-        return fill(self, data)
+        return put(self, text)
 
-    monkeypatch.setattr(outlet.OutputFile, "_fill", meanwhile)
+    monkeypatch.setattr(outlet.OutputFile, "_put", meanwhile)
     first = release("top", "--output", "told")
     assert (first.code, second[0].code) == (0, 2)
     assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"

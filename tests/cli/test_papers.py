@@ -10,6 +10,8 @@ import pytest
 
 import sordino
 from sordino.cli.output import SCHEMA
+from sordino.receipt import Receipt
+from sordino.session import desk
 from support.release_lines import GIVEN, PAPERS, RELEASE_LINES, write_files
 
 UTC_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -113,22 +115,38 @@ def test_without_a_ledger_there_is_a_time_alone(told, tmp_path, monkeypatch, nam
     assert told("", *line, "--synthetic", "--seed", 1).json["time"] is None
 
 
-@pytest.mark.parametrize("name", ["top", "quantile", "sum"])
-def test_the_time_is_that_before_a_row_is_read(told, tmp_path, monkeypatch, name):
+@pytest.fixture
+def ticking(told, tmp_path, monkeypatch):
+    """Release with a clock that counts; returns the time of the release and that at which rows were read."""
     from sordino.session import request
 
-    ticks = iter(range(100))
-    seen = []
-    read = request.Charged.read
-    monkeypatch.setattr(request, "read_clock", lambda: f"tick {next(ticks)}")
-
-    def watched(self, question):
-        seen.append(next(ticks))
-        return read(self, question)
-
-    monkeypatch.setattr(request.Charged, "read", watched)
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
-    released = told("", *RELEASE_LINES[name], "--epsilon", 1, "--no-ledger").json
-    assert released["time"] == "tick 0"
-    assert seen == [1]
+    ticks = iter(range(100))
+    read = request.Charged.read
+    seen = []
+
+    def watched(self, question):
+        seen.append(f"tick {next(ticks)}")
+        return read(self, question)
+
+    monkeypatch.setattr(request, "read_clock", lambda: f"tick {next(ticks)}")
+    monkeypatch.setattr(request.Charged, "read", watched)
+    return lambda name: (told("", *RELEASE_LINES[name], "--epsilon", 1, "--no-ledger").json["time"], seen[0])
+
+
+@pytest.mark.parametrize("name", ["top", "quantile", "sum"])
+def test_the_time_is_that_before_a_row_is_read(ticking, name):
+    assert ticking(name) == ("tick 0", "tick 1")
+
+
+def test_a_time_that_knows_how_long_rows_took_is_convicted(ticking, monkeypatch):
+    """Broken twin: whoever asks for the time after the rows tells how long they took."""
+    from sordino.session import request
+
+    class Late(request.Uncharged):
+        __slots__ = ()
+        receipt = property(lambda self: Receipt(time=request.read_clock()), lambda self, given: None)
+
+    monkeypatch.setattr(desk, "Uncharged", lambda **_: Late.__new__(Late))
+    assert ticking("top") == ("tick 1", "tick 0")

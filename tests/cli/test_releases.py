@@ -282,16 +282,16 @@ def test_arguments_that_are_no_text(orders):
         assert b"Arguments must be text" in done.stderr
 
 
-def test_the_readme_shows_what_the_command_prints(top):
+def test_the_readme_shows_what_the_command_prints(top, account):
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     block = next(part for part in readme.split("```") if part.startswith("text\nrank"))
     shown = block.removeprefix("text\n").splitlines()
-    printed = top("--format", "table", k=3).out.splitlines()
+    printed = top("--format", "table", *account, k=3).out.splitlines()
     assert shown[0].split() == printed[0].split()
 
     # What a line is about stands before its colon; how many rows there are differs.
     def begin(lines):
-        return [line.split(":")[0].split(";")[0] for line in lines]
+        return [line.split(":")[0].split(";")[0] for line in lines if line]
 
     assert begin(shown[11:]) == begin(printed[4:])
     assert len(shown[1].split()) == len(printed[1].split())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import click
 
@@ -30,13 +30,13 @@ class OutputFile:
         No file has this name yet: a release that was paid for is not written over.
     """
 
-    __slots__ = ("_claimed", "_descriptor", "_part", "path")
+    __slots__ = ("_claimed", "_file", "_part", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._part = path.with_name(path.name + PART) if path.name else path
-        # Of the file beside it, while it is claimed; -1 is none.
-        self._descriptor = -1
+        # The file beside it, once it is claimed.
+        self._file: BinaryIO | None = None
         self._claimed = False
 
     def claim(self) -> None:
@@ -56,7 +56,7 @@ class OutputFile:
             )
         try:
             # Only one of several commands gets it.
-            self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            self._file = self._part.open("xb")
         except FileExistsError:
             raise InvalidParameter(
                 f"--output must name a file that nobody is writing, but there is {shown(str(self._part))}. "
@@ -71,8 +71,8 @@ class OutputFile:
         self._claimed = True
         click.get_current_context().call_on_close(self.discard)
 
-    def write(self, text: str) -> None:
-        """Write the release: under its name there is all of it, also after the power failed, or nothing.
+    def add(self, text: str) -> None:
+        """Write a part of the release; nobody sees it before `finish`.
 
         Raises
         ------
@@ -80,7 +80,20 @@ class OutputFile:
             If that is not possible. The charge stays.
         """
         try:
-            self._fill(text.encode("utf-8", errors="backslashreplace"))
+            self._put(text)
+        except OSError:
+            raise DataSourceError(LOST.format("the file of --output")) from None
+
+    def finish(self) -> None:
+        """Give the release its name: under it there is all of it, also after the power failed, or nothing.
+
+        Raises
+        ------
+        DataSourceError
+            If that is not possible. The charge stays.
+        """
+        try:
+            self._close_on_disk()
             self._part.rename(self.path)
             self._claimed = False
         except OSError:
@@ -89,12 +102,15 @@ class OutputFile:
         with suppress(OSError):
             self._keep_name()
 
-    def _fill(self, data: bytes) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    def _put(self, text: str) -> None:
+        if self._file is not None:
+            self._file.write(text.encode("utf-8", errors="backslashreplace"))
+
+    def _close_on_disk(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
 
     def _keep_name(self) -> None:
         folder = os.open(self.path.parent, os.O_RDONLY)
@@ -105,14 +121,14 @@ class OutputFile:
 
     def discard(self) -> None:
         """Give up what was claimed, if the release was not written."""
-        descriptor, self._descriptor = self._descriptor, -1
         # What belongs to another command is left alone.
-        if not self._claimed:
+        if not self._claimed or self._file is None:
             return
+        # Closing writes what is left, and may fail as it did before.
         with suppress(OSError):
-            if descriptor >= 0:
-                os.close(descriptor)
-            self._part.unlink(missing_ok=True)
+            self._file.close()
+        with suppress(OSError):
+            self._part.unlink()
 
 
 @final

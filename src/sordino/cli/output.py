@@ -89,7 +89,8 @@ def write_rows(
         text = _draw_table(columns, rows, counts=counts, fixed=fixed)
         text += "".join(f"{note}\n" for note in notes)
     if output is not None:
-        output.write(text)
+        output.add(text)
+        output.finish()
     else:
         write_lines([text.removesuffix("\n")] if text else [])
 

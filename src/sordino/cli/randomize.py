@@ -32,6 +32,7 @@ from sordino.cli.options import (
     gather,
     is_quiet,
 )
+from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import SIMULATED, describe_receipt, format_csv_line, write_lines
 from sordino.cli.work import (
     choose_entropy,
@@ -131,7 +132,7 @@ unit_options = gather(
 @unit_options
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
 @csv_options
-@gather("run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, SEED, SYNTHETIC, QUIET)
+@gather("run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, OUTPUT, SEED, SYNTHETIC, QUIET)
 def randomize(
     source: str,
     report: ReportOptions,
@@ -167,7 +168,7 @@ def randomize(
     # A unit pays for all of its reports.
     spent = reports.cost.pure()
     require_consent("--epsilon times --max-rows", spent, MOST_EPSILON, given=run.consent)
-    writer = _ReportWriter(report.column, reports)
+    writer = _ReportWriter(report.column, reports, run.output)
     receipt: Receipt | None
     if source == "-":
         receipt = _randomize_stdin(whom, report, csv, run, writer)
@@ -242,20 +243,32 @@ class _ReportWriter:
     A report is one of finitely many numbers; the text of each is made once.
     """
 
-    def __init__(self, column: str, reports: LocalReports) -> None:
+    def __init__(self, column: str, reports: LocalReports, output: OutputFile | None) -> None:
         self.reports = reports
+        self._output = output
         self._header = [format_csv_line([column])]
         self._texts = {number: repr(number) for number in reports.mechanism.grid.outputs.tolist()}
 
     def write(self, reports: NDArray[np.float64]) -> None:
         """Write one line for each report."""
         # The header waits for the first reports, so that a refused charge leaves stdout empty.
-        self.end()
+        self._begin()
         if reports.size:
-            write_lines(["\n".join(map(self._texts.__getitem__, reports.tolist()))])
+            self._put(["\n".join(map(self._texts.__getitem__, reports.tolist()))])
 
     def end(self) -> None:
-        """Write the header, if nothing was written yet."""
+        """Write the header, if nothing was written yet, and let a file appear."""
+        self._begin()
+        if self._output is not None:
+            self._output.finish()
+
+    def _begin(self) -> None:
         # A second call finds no header to write.
         header, self._header = self._header, []
-        write_lines(header)
+        self._put(header)
+
+    def _put(self, lines: list[str]) -> None:
+        if self._output is None:
+            write_lines(lines)
+        else:
+            self._output.add("".join(f"{line}\n" for line in lines))
