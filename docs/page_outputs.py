@@ -4,7 +4,7 @@ python docs/page_outputs.py                     # every page below; noise is rea
 python docs/page_outputs.py first-release     # those whose name has this in it
 
 A page is run from its first block to its last, in one new folder. Blocks of `console` are typed into a shell, blocks of Python run in one
-interpreter, and a block of `text` right behind either is what it prints.
+interpreter, a block whose caption is the name of a file is that file, and a block of `text` right behind is what it prints.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from shlex import quote
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^```(?P<kind>console|text|python|pycon)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(?P<kind>console|text|python|pycon|\{code-block\} \w+)\n(?::caption: (?P<file>\S+)\n\n)?(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 # What a reader does once to install things is not repeated for each page.
-ONCE = re.compile(r"make |pip |python3 -m venv |\. \.venv/|python examples/|crontab ")
+ONCE = re.compile(r"make |pip |python3 -m venv |\. \.venv/|python examples/")
 
 
 # ---- data that pages begin with ----------------------------------------------------------------------------
@@ -72,6 +75,9 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/tutorials/watch-a-stream.md": put_nothing,
     "docs/tutorials/income-without-a-range.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
+    "docs/how-to/publish-a-table.md": put_nothing,
+    "docs/how-to/run-nightly-jobs.md": put_nothing,
+    "docs/how-to/use-a-notebook.md": put_nothing,
 }
 
 # ---- running -----------------------------------------------------------------------------------------------
@@ -105,6 +111,9 @@ def run_page(page: str, folder: Path) -> Iterator[Ran]:
     for block, follower in zip(found, [*found[1:], None], strict=True):
         kind, body = block["kind"], block["body"]
         if kind == "text":
+            continue
+        if block["file"]:
+            (folder / block["file"]).write_text(body, encoding="utf-8")
             continue
         if kind == "console":
             typed = [command for command in commands(body) if not ONCE.match(command)]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from sordino.cli import group
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 import page_outputs  # noqa: E402
+import release_picture  # noqa: E402
 
 
 @pytest.mark.parametrize("page", page_outputs.PAGES)
@@ -23,19 +28,48 @@ def test_a_page_runs_as_it_is_written_and_shows_what_it_prints(page, tmp_path):
             assert page_outputs.shape(block.shown) == page_outputs.shape(block.printed), block.body
 
 
+@pytest.mark.parametrize(
+    "page",
+    [page for page in page_outputs.PAGES if page_outputs.PAGES[page] is page_outputs.put_flights],
+)
+def test_pages_about_flights_work_with_made_up_ones_too(page, tmp_path, monkeypatch):
+    made_up = lambda folder: page_outputs.put_made_up_flights(folder / "demo")  # noqa: E731
+    monkeypatch.setitem(page_outputs.PAGES, page, made_up)
+    compared = 0
+    for block in page_outputs.run_page(page, tmp_path):
+        if block.shown is not None:
+            assert page_outputs.shape(block.shown) == page_outputs.shape(block.printed), block.body
+            compared += 1
+    assert compared
+
+
 def test_every_tutorial_is_run():
     tutorials = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "tutorials").glob("*.md")}
     assert tutorials <= set(page_outputs.PAGES)
 
 
-def test_the_first_release_works_with_made_up_flights_too(tmp_path, monkeypatch):
-    page = "docs/tutorials/first-release.md"
-    made_up = lambda folder: page_outputs.put_made_up_flights(folder / "demo")  # noqa: E731
-    monkeypatch.setitem(page_outputs.PAGES, page, made_up)
-    blocks = [block for block in page_outputs.run_page(page, tmp_path) if block.shown is not None]
-    assert len(blocks) == 6
-    for block in blocks:
-        assert page_outputs.shape(block.shown) == page_outputs.shape(block.printed), block.body
+def test_the_picture_of_a_release_is_what_the_library_releases():
+    assert release_picture.PICTURE.read_text(encoding="utf-8") == release_picture.picture(), (
+        "python docs/release_picture.py draws it anew"
+    )
+
+
+def test_the_first_page_names_every_command():
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    table = text[text.index("## Which command") : text.index("```{toctree}")]
+    named = {
+        name for cell in re.findall(r"\| ([^|]*`[^|]*) \| \[", table) for name in re.findall(r"[a-z]+", cell)
+    }
+    assert set(group.list_commands(click.Context(group))) - named == set()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_a_block_that_is_copied_holds_commands_alone(page):
+    # The copy button takes lines with a prompt, and those that a backslash carries on.
+    for block in page_outputs.BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if block["kind"] == "console":
+            lines = re.split(r"(?<!\\)\n", block["body"].rstrip("\n"))
+            assert [line for line in lines if not line.startswith("$ ")] == []
 
 
 def test_commands_are_what_a_reader_types():
