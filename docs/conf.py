@@ -18,7 +18,7 @@ author = "The sordino authors"
 copyright = "The sordino authors"
 version = release = sordino.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = False
 
@@ -36,6 +36,14 @@ html_title = "sordino"
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+
+# What is copied can be typed as it is: no prompts, no results, and what is output only has no button.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 
 SAME_AS = {

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from sordino.cli._say import say
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
     NUMBER,
@@ -120,7 +121,7 @@ vector_options = gather(
 )
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @click.option("--item", metavar="COL", help="Column of labels.")
 @label_options

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     BOUNDED,
     EPSILON,
@@ -37,7 +38,7 @@ from sordino.releases import plain
 from sordino.session.counts import HistogramRequest
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @unit_options
 @click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
@@ -81,7 +82,7 @@ def count(
     )
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @ITEM
 @label_options

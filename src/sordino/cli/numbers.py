@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 
 import click
 
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     BOUNDED,
     EPSILON,
@@ -150,7 +151,7 @@ def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return gather("asked", FigureOptions, _COLUMN, EPSILON, _stack_column_options(SumRequest), *more, _TABLE)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @gather(
     "asked",
@@ -183,7 +184,7 @@ def quantile(
     )
 
 
-@click.command("sum")
+@click.command("sum", cls=GroupedCommand)
 @SOURCE
 @_gather_figure_options(BOUNDED)
 def total(source: str, asked: FigureOptions) -> None:
@@ -195,7 +196,7 @@ def total(source: str, asked: FigureOptions) -> None:
     _release_figure("sum", source, asked)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @_gather_figure_options()
 def variance(source: str, asked: FigureOptions) -> None:
@@ -206,7 +207,7 @@ def variance(source: str, asked: FigureOptions) -> None:
     _release_figure("variance", source, asked)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @_gather_figure_options(BOUNDED)
 def mean(source: str, asked: FigureOptions) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     ACCOUNT,
     LEDGER_URL,
@@ -126,7 +127,7 @@ unit_options = gather(
 )
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @report_options
 @unit_options

@@ -10,6 +10,7 @@ from typing import Any, final
 import click
 
 from sordino.cli._say import say
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.markers import (
     StatisticOptions,
     check_no_statistic,
@@ -86,7 +87,7 @@ choice_options = gather(
 )
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("scores", metavar="SCORES.csv", type=click.Path(path_type=Path))
 @choice_options
 @statement_options

@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
     ITEM,
@@ -40,7 +41,7 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 MADE_OF = ("measured", "combined")
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @SOURCE
 @ITEM
 @label_options

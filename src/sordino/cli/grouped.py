@@ -1,0 +1,100 @@
+"""The help of a command that releases: its options stand under headings, what most people need first."""
+
+from __future__ import annotations
+
+import click
+
+# Every option of these commands, in the order in which the help shows them.
+HEADINGS = {
+    "What": [
+        "--item",
+        "--column",
+        "--score",
+        "--k",
+        "--q",
+        "--threshold",
+        "--positives",
+        "--domain",
+        "--sensitivity",
+        "--lower",
+        "--upper",
+        "--cap",
+        "--statistic",
+        "--families",
+        "--label",
+        "--by",
+        "--where",
+        "--integer",
+        "--units",
+        "--bounded",
+        "--monotone",
+        "--step",
+        "--b",
+        "--c",
+    ],
+    "Who": ["--user", "--max-rows", "--row-is-unit", "--groups-per-unit", "--adjacency"],
+    "How much": [
+        "--epsilon",
+        "--ledger",
+        "--account",
+        "--no-ledger",
+        "--yes-i-mean-it",
+        "--selection-share",
+        "--measure-share",
+        "--interval-share",
+    ],
+    "Where from": [
+        "--domain-column",
+        "--domain-range",
+        "--domain-sql",
+        "--assume-public",
+        "--null",
+        "--delimiter",
+        "--encoding",
+        "--type",
+        "--decimal",
+        "--thousands",
+        "--date-format",
+        "--plink",
+    ],
+    "Output": ["--format", "--output", "--simultaneous", "--quiet", "--help"],
+    "Fine tuning": [
+        "--method",
+        "--force",
+        "--adaptive",
+        "--noise",
+        "--split",
+        "--correction",
+        "--correction-run",
+        "--correction-margin",
+        "--growth",
+        "--scale",
+        "--size-hint",
+        "--damping",
+        "--allow-approximate",
+        "--activation",
+        "--tuned-for",
+        "--synthetic",
+        "--seed",
+    ],
+}
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, each with the text that it brought along, heading by heading."""
+        records = {
+            flag: record
+            for param in self.get_params(ctx)
+            # An argument has no record, nor has an option that is hidden.
+            if (record := param.get_help_record(ctx)) is not None
+            for flag in param.opts
+        }
+        for heading, flags in HEADINGS.items():
+            # A command shows its own options only.
+            shown = [records[flag] for flag in flags if flag in records]
+            if shown:
+                with formatter.section(heading):
+                    formatter.write_dl(shown)

@@ -1,0 +1,134 @@
+"""The help of a command that releases shows every option once, under a heading, what most people need first."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import click
+import pytest
+
+from sordino.cli import group
+from sordino.cli.grouped import HEADINGS, GroupedCommand
+
+CONTEXT = click.Context(group)
+RELEASING = (
+    "top",
+    "above",
+    "count",
+    "histogram",
+    "quantile",
+    "sum",
+    "mean",
+    "variance",
+    "randomize",
+    "select",
+)
+# What somebody has to know to release anything at all.
+NEEDED = [
+    "--item",
+    "--column",
+    "--score",
+    "--k",
+    "--q",
+    "--threshold",
+    "--positives",
+    "--domain",
+    "--sensitivity",
+    "--user",
+    "--max-rows",
+    "--epsilon",
+    "--ledger",
+    "--account",
+]
+
+
+def command(name):
+    return group.get_command(CONTEXT, name)
+
+
+def help_of(name):
+    one = command(name)
+    return one.get_help(click.Context(one, info_name=name, max_content_width=110))
+
+
+def options_of(name):
+    """Return the long names of all options of a command, that of the help among them."""
+    one = command(name)
+    params = one.get_params(click.Context(one, help_option_names=["--help"]))
+    options = [param for param in params if isinstance(param, click.Option)]
+    return [next(flag for flag in param.opts if flag.startswith("--")) for param in options]
+
+
+def written(text):
+    """Return the headings of a help, each with the long names of the options under it."""
+    found, heading = {}, None
+    for line in text.splitlines():
+        if re.fullmatch(r"[A-Z][a-z ]+:", line):
+            heading = line[:-1]
+            found[heading] = []
+        elif heading and (first := re.match(r"  (-\S.*?)(?:  |$)", line)):
+            found[heading].append(re.findall(r"--[a-z][a-z-]*", first[1])[0])
+    return found
+
+
+def test_all_commands_that_release_are_grouped_and_no_others():
+    grouped = [name for name in group.list_commands(CONTEXT) if isinstance(command(name), GroupedCommand)]
+    assert sorted(grouped) == sorted(RELEASING)
+
+
+@pytest.mark.parametrize("name", RELEASING)
+def test_every_option_has_one_heading(name):
+    placed = Counter(flag for flags in HEADINGS.values() for flag in flags)
+    assert {flag: placed[flag] for flag in options_of(name)} == dict.fromkeys(options_of(name), 1)
+
+
+def test_every_option_of_the_table_is_one_of_a_command():
+    known = {flag for name in RELEASING for flag in options_of(name)}
+    assert [flag for flags in HEADINGS.values() for flag in flags if flag not in known] == []
+
+
+@pytest.mark.parametrize("name", RELEASING)
+def test_the_help_shows_every_option_once_under_its_heading(name):
+    own = options_of(name)
+    expected = {heading: [flag for flag in flags if flag in own] for heading, flags in HEADINGS.items()}
+    assert written(help_of(name)) == {heading: flags for heading, flags in expected.items() if flags}
+
+
+def test_what_an_option_says_of_itself_is_shown_whole():
+    shown = " ".join(help_of("top").split())
+    for param in command("top").params:
+        if isinstance(param, click.Option):
+            assert " ".join(param.help.split()) in shown
+
+
+@pytest.mark.parametrize("name", RELEASING)
+def test_what_most_people_need_begins_the_first_headings(name):
+    own = options_of(name)
+    first = list(HEADINGS)[:3]
+    assert first == ["What", "Who", "How much"]
+    needed = [flag for flag in own if flag in NEEDED]
+    assert len(needed) <= 10
+    begun = []
+    for heading in first:
+        flags = [flag for flag in HEADINGS[heading] if flag in own]
+        begun += flags[: sum(flag in NEEDED for flag in flags)]
+    assert sorted(begun) == sorted(needed)
+
+
+def test_the_help_of_the_command_loads_no_subcommand_and_no_engine():
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from sordino.cli import run; run(['--help']);"
+            "print([name for name in sys.modules if name.partition('.')[0] in"
+            " {'duckdb', 'numpy', 'narwhals', 'rich'} or name in {'sordino.cli.grouped', 'sordino.cli.options'}])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.splitlines()[-1] == "[]"
