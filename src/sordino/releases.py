@@ -410,6 +410,10 @@ class Verdict(Release):
     estimate: float | None
     charged: Fraction | float
 
+    def __post_init__(self) -> None:
+        # No array is held, so none has to be copied; streams make very many verdicts.
+        pass
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
