@@ -246,6 +246,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "role": ("clerk",),
     "file": ("copy.db",),
     "html": ("page.html",),
+    "output": ("new.json",),
     "samples": ("2", "10"),
     "timeout": ("2",),
     "command": ("true {}", "echo {}", "printf {}"),
@@ -336,6 +337,7 @@ ODD: dict[str, tuple[str, ...]] = {
     "samples": ("0", "-1", "1", "x", "30"),
     "timeout": ("0", "-1", "0.01", "nan", "x"),
     "html": ("folder", "no/page.html", "", "page.html"),
+    "output": ("folder", "no/new.json", "", "t.csv"),
     "file": ("l.db", "folder", "no/copy.db", "", "t.csv"),
     "name": ("Nothing", "", "noisytopk", "\x1b[31m"),
     "q": ("0", "1", "0.5,0.5", "0.9,0.1", "", ",", "0.5,", "nan", "2", ",".join(["0.5"] * 3), "-1"),
@@ -358,7 +360,11 @@ def value_for(rng: random.Random, param: click.Parameter, *, right: bool) -> str
         return rng.choice(
             words if right else [*(word.upper() for word in words), "", "x", words[0][:-1], "-1"]
         )
-    if not right and name in ODD and (name in {"command", "samples", "html", "file"} or rng.random() < 0.7):
+    if (
+        not right
+        and name in ODD
+        and (name in {"command", "samples", "html", "file", "output"} or rng.random() < 0.7)
+    ):
         return rng.choice(ODD[name])
     kind = param.type.name
     if kind in {"integer", "integer range"}:
