@@ -75,6 +75,8 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/tutorials/watch-a-stream.md": put_nothing,
     "docs/tutorials/income-without-a-range.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
+    "docs/how-to/select-a-snp.md": put_nothing,
+    "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/publish-a-table.md": put_nothing,
     "docs/how-to/run-nightly-jobs.md": put_nothing,
     "docs/how-to/use-a-notebook.md": put_nothing,
@@ -165,6 +167,8 @@ def run_shell(typed: list[str], folder: Path, programs: Path) -> tuple[str, tupl
         text=True,
         encoding="utf-8",
         check=False,
+        # A page that waits for something is not one that a reader can follow.
+        timeout=120,
     )
     read = tuple(int(line) for line in codes.read_text(encoding="utf-8").split())
     codes.unlink()
