@@ -31,11 +31,11 @@ def test_a_figure_and_its_interval_have_one_name(session, name):
         assert (release.estimate, (release.low, release.high)) == (release.value, release.interval)
 
 
-def test_a_quantile_has_an_estimate_and_no_ends(session):
-    """Its interval is one of ranks: nothing is known of how far the values there lie apart."""
+def test_a_quantile_has_an_estimate_and_ends_from_a_share_of_the_budget(session):
     release = session.quantile("x", q=0.5, **NUMBERS)
-    assert release.estimate == release.value
-    assert not hasattr(release, "low")
+    assert release.low <= release.estimate == release.value <= release.high
+    without = session.quantile("x", q=0.5, interval_share=None, **NUMBERS)
+    assert (without.low, without.high) == (None, None)
     several = session.quantile("x", q=(0.2, 0.8), **NUMBERS)
     assert [one.estimate for one in several] == [one.value for one in several]
 

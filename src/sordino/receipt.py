@@ -43,8 +43,17 @@ class Receipt:
     time: str | None = None
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return everything as JSON-ready values."""
-        return {"id": self.id, "account": self.account, "time": self.time}
+        """Return what is published of it, as JSON-ready values: of the time, the day."""
+        return {"id": self.id, "account": self.account, "time": self.day}
+
+    @property
+    def day(self) -> str | None:
+        """The day of `time`, in UTC.
+
+        Readers are told no more: seconds of several releases in a row would tell how long the earlier ones
+        took, and that depends on rows. The ledger has the seconds, by `id`.
+        """
+        return None if self.time is None else self.time[:10]
 
 
 def read_clock() -> str:

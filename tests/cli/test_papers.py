@@ -14,7 +14,7 @@ from sordino.receipt import Receipt
 from sordino.session import desk
 from support.release_lines import GIVEN, PAPERS, RELEASE_LINES, write_files
 
-UTC_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 # A stream answers line by line, and a report of a row is a number and nothing else.
 TABLES = {
     name: line
@@ -54,8 +54,8 @@ def test_json_says_what_the_ledger_says(charged, name):
     done, shown = charged(name, "--format", "json")
     told = done.json
     assert set(PAPERS) <= set(told)
-    assert (told["id"], told["time"], told["account"]) == (shown["id"], shown["time"], "shop")
-    assert UTC_SECONDS.fullmatch(told["time"])
+    assert (told["id"], told["time"], told["account"]) == (shown["id"], shown["time"][:10], "shop")
+    assert DAY.fullmatch(told["time"])
     assert (told["delta"], told["version"], told["schema"]) == (0, sordino.__version__, SCHEMA)
     assert ("confidence" in told) == (name in INTERVALS)
     assert told["max_rows"] == (1 if name in {"quantile", "sum", "mean", "variance"} else None)
@@ -68,7 +68,7 @@ def test_each_line_of_csv_says_the_same(charged, name):
     assert rows
     for row in rows:
         assert set(PAPERS) <= set(row)
-        assert (row["id"], row["time"], row["account"]) == (shown["id"], shown["time"], "shop")
+        assert (row["id"], row["time"], row["account"]) == (shown["id"], shown["time"][:10], "shop")
         assert (row["epsilon"], row["delta"], row["schema"]) == ("1", "0", str(SCHEMA))
         assert ("confidence" in row) == (name in INTERVALS)
     # At the end of each line, where they are in nobody's way.
@@ -78,13 +78,13 @@ def test_each_line_of_csv_says_the_same(charged, name):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_names_its_charge(charged, name):
     done, shown = charged(name, "--format", "table")
-    assert f"Charge: {shown['id']} of account shop, {shown['time']}." in done.out.splitlines()
+    assert f"Charge: {shown['id']} of account shop, {shown['time'][:10]}." in done.out.splitlines()
 
 
 @pytest.mark.parametrize("name", ["randomize", "randomize on stdin"])
 def test_reports_leave_their_papers_on_stderr(charged, name):
     done, shown = charged(name, "--no-quiet")
-    assert f"Charge: {shown['id']} of account shop, {shown['time']}." in done.err
+    assert f"Charge: {shown['id']} of account shop, {shown['time'][:10]}." in done.err
     assert shown["id"] not in done.out
 
 
@@ -110,7 +110,7 @@ def test_without_a_ledger_there_is_a_time_alone(told, tmp_path, monkeypatch, nam
     line = (*RELEASE_LINES[name], *extra, "--epsilon", 1, "--format", "json")
     real = told("", *line, "--no-ledger").json
     assert (real["id"], real["account"]) == (None, None)
-    assert UTC_SECONDS.fullmatch(real["time"])
+    assert DAY.fullmatch(real["time"])
     # What is simulated can be repeated, to the last letter.
     assert told("", *line, "--synthetic", "--seed", 1).json["time"] is None
 

@@ -58,8 +58,8 @@ def _start_lightly() -> Iterator[None]:
     """Spare an import what no command needs."""
     # What is imported stays: to look for garbage among it would only make the start longer.
     gc.disable()
-    # Nothing here multiplies matrices, and threads for that take a quarter of the start. The library asks once,
-    # when it is loaded; programs that a command starts are left alone.
+    # Nothing here multiplies matrices, and threads for that take a quarter of the start. The library asks
+    # once, when it is loaded; programs that a command starts are left alone.
     spared = _BLAS_THREADS not in os.environ
     if spared:
         os.environ[_BLAS_THREADS] = "1"

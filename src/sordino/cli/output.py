@@ -211,7 +211,7 @@ def describe_receipt(receipt: Receipt | None) -> list[str]:
     """Return the note that says where the ledger has a release; none if nobody paid."""
     if receipt is None or receipt.id is None:
         return []
-    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.time}."]
+    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.day}."]
 
 
 def describe_release(
