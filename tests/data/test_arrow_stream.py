@@ -5,8 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 
+import numpy as np
+
 import sordino as sd
+from sordino.data.csv.lines import TextBatch
 from sordino.data.sources import arrow_stream
+from sordino.data.sources.engine import engine
 
 
 def test_nothing_of_a_release_is_kept_when_it_is_over(tmp_path):
@@ -40,3 +44,22 @@ def test_a_stream_that_is_left_in_the_middle_is_let_go(tmp_path):
     gc.collect()
     assert gone() is None
     assert set(arrow_stream._LENT_OBJECTS) <= before
+
+
+def test_a_column_of_numbers_travels_with_its_texts():
+    """In batches of all sizes: each row keeps its own number."""
+
+    def batches():
+        for number, size in enumerate((1, 0, 5, 3000)):
+            texts = [f"{number}-{row}" for row in range(size)]
+            ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+            numbers = np.full(size, number, dtype=np.int32)
+            yield TextBatch(size, ends, "".join(texts).encode(), numbers)
+
+    with engine() as opened:
+        opened.connection.register("lent", arrow_stream.TextStream("x", batches, number="file"))
+        rows = opened.connection.execute("SELECT x, file FROM lent").fetchall()
+        assert len(rows) == 3006
+        assert all(text.startswith(f"{number}-") for text, number in rows)
+        [[most]] = opened.connection.execute("SELECT max(file) FROM lent").fetchall()
+        assert most == 3

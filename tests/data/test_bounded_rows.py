@@ -59,8 +59,8 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
     after = states(made(tmp_path, kind, table(together), "after"), rows=rows, groups=groups)
     alone = states(made(tmp_path, kind, table(own), "alone"), rows=rows, groups=groups)
     assert after == added(before, alone), "what a table holds is the sum of what its units hold"
-    assert sum(sum(state[:-2]) > 0 for state in alone) <= (groups or 1)
-    assert all(sum(state[:-2]) <= rows for state in alone)
+    assert sum(sum(state[:-3]) > 0 for state in alone) <= (groups or 1)
+    assert all(sum(state[:-3]) <= rows for state in alone)
 
 
 def test_the_order_of_the_rows_does_not_matter_and_the_salt_does():
@@ -89,8 +89,8 @@ def test_equal_rows_have_the_same_chance_as_different_ones():
     """A unit with nine rows of one number and one of another keeps the rare one in about a tenth of its choices, not in half of them."""
     rows = [(unit, "a", value) for unit in range(2000) for value in [1.25] * 9 + [30.0]]
     (state,) = states(table(rows), rows=1)
-    assert sum(state[:-2]) == 2000
-    rare = state[:-2][4]
+    assert sum(state[:-3]) == 2000
+    rare = state[:-3][4]
     assert 140 < rare < 262  # 200, within 4.6 standard deviations
 
 
@@ -100,7 +100,7 @@ def test_each_group_that_a_unit_is_in_has_the_same_chance():
     ]
     counted = Counter(
         {
-            label: sum(state[:-2])
+            label: sum(state[:-3])
             for label, state in zip(DOMAIN, states(table(rows), rows=1, groups=1), strict=True)
         }
     )
@@ -120,5 +120,5 @@ def test_zeros_of_both_signs_are_one_number_and_missing_numbers_are_rows():
 
 def test_rows_without_a_unit_count_for_nobody():
     rows = [(None, "a", 7.5), (1, "a", 7.5), (1, None, 7.5)]
-    assert [sum(state[:-2]) for state in states(table(rows), rows=9, groups=4)] == [1, 0, 0, 0]
-    assert [sum(state[:-2]) for state in states(pl.from_arrow(table(rows)), rows=9)] == [2]
+    assert [sum(state[:-3]) for state in states(table(rows), rows=9, groups=4)] == [1, 0, 0, 0]
+    assert [sum(state[:-3]) for state in states(pl.from_arrow(table(rows)), rows=9)] == [2]

@@ -10,7 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino.data import CsvFormat
+from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
+from sordino.data.csv import reader, text_rows
 from sordino.data.csv.lines import LONGEST
 from sordino.data.csv.reader import field_texts, split_line
 
@@ -94,6 +95,7 @@ ask = {
     "typed": ["mean", path, "--column", "item", "--lower", "0", "--cap", "5", "--row-is-unit", "--type", "item=decimal(12,2)", "--thousands", " "],
     "top": ["top", path, "--item", "item", "--user", "user", "-k", "1", "--domain-sql", "SELECT 'a'"],
     "randomize": ["randomize", path, "--column", "item", "--lower", "0", "--upper", "1", "--user", "user", "--max-rows", "2"],
+    "wide": ["count", path, "--row-is-unit", "--where", " OR ".join(f"c{i} = ''" for i in range(300))],
     "select": ["select", path, "--score", "item", "--sensitivity", "1", "--delimiter", ";"],
 }
 codes = [run([*ask[name], "--epsilon", "1", "--no-ledger"]) for name in sys.argv[2:]]
@@ -134,6 +136,38 @@ def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
             file.write(HOSTILE[what].replace(b"%d", b"%d" % (number % 20), 1) + b"\n")
     codes, megabytes = peak(path, "count", "mean", "top", "randomize", "typed")
     assert codes == [0] * 5
+    assert megabytes < MEGABYTES
+
+
+@pytest.mark.parametrize("most", [1, 7, 90, 10**6])
+@pytest.mark.parametrize("lines", [0, 1, 3, 500])
+def test_lines_of_many_fields_come_in_pieces(tmp_path, monkeypatch, most, lines):
+    """Each piece holds places of so many fields at most, or those of one line, and the pieces are all of the block."""
+    columns, batches = 20, []
+
+    def watched(block, form, indices):
+        batch = field_texts(block, form, indices)
+        batches.append(batch.size * len(indices))
+        return batch
+
+    monkeypatch.setattr(text_rows, "MOST_FIELDS", most)
+    monkeypatch.setattr(reader, "field_texts", watched)
+    path = tmp_path / "x.csv"
+    rows = [",".join(f'"{place}"' for place in range(number % 7)) or "x" for number in range(lines)]
+    path.write_text("".join(f"{line}\n" for line in [",".join(f"c{i}" for i in range(columns)), *rows]))
+    any_of_them = " OR ".join(f"c{i} = '3'" for i in range(columns))
+    question = prepare_counts(open_source(path), PrivacyUnit.row(), kind="rows", where=any_of_them)
+    assert question.run().values.tolist() == [sum(number % 7 > 3 for number in range(lines))]
+    assert max(batches, default=0) <= max(most, columns)
+
+
+@pytest.mark.slow
+def test_a_predicate_over_many_columns_takes_no_more_memory(tmp_path):
+    """Less than 1 MB of lines of two bytes, asked about 300 columns: all of their places at once were 1 GB."""
+    path, names = tmp_path / "x.csv", [f"c{i}" for i in range(300)]
+    path.write_text(",".join(["user", "item", *names]) + "\n" + "x\n" * 400_000)
+    codes, megabytes = peak(path, "wide")
+    assert codes == [0]
     assert megabytes < MEGABYTES
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from sordino import CsvFormat, PrivacyUnit
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers, prepare_records
-from sordino.data.csv import lines as lines_module, reader as reader_module, typed_fields
+from sordino.data.csv import lines as lines_module, reader as reader_module, text_rows, typed_fields
 from sordino.data.sources import engine as engine_module
 from sordino.data.sources.engine import after_charge, literal
 from sordino.errors import DataSourceError, InvalidParameter
@@ -370,7 +370,7 @@ def test_a_cast_without_try_is_convicted(tmp_path, monkeypatch):
     monkeypatch.setattr(
         typed_fields, "_convert", lambda field, pattern, plain, kind: f"CAST({plain} AS {kind})"
     )
-    monkeypatch.setattr(reader_module, "rehearse_types", lambda form: None)
+    monkeypatch.setattr(text_rows, "rehearse_types", lambda form: None)
     path, rows = tmp_path / "t.csv", "x\n" + "7\n" * 20
     form = CsvFormat(types={"x": "integer"})
     path.write_text(rows, encoding="utf-8")
@@ -384,9 +384,9 @@ def test_sniffing_is_convicted(tmp_path, monkeypatch):
     """The engine finds the types out from rows: one row decides what thousands of others are."""
 
     def sniff(self, engine, indices):
-        listed = ", ".join(literal(str(path)) for path in self.files)
+        listed = ", ".join(literal(str(path)) for path in self.rows.files)
         columns = ", ".join(f"c{index}" for index in indices)
-        names = ", ".join(f"c{index}" for index in range(len(self.kinds)))
+        names = ", ".join(f"c{index}" for index in range(len(self.rows.kinds)))
         return f"SELECT {columns} FROM read_csv([{listed}], ignore_errors = true) AS t({names})"
 
     path = tmp_path / "t.csv"

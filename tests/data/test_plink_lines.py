@@ -229,3 +229,18 @@ def test_many_lines(path):
     )
     found = read(path)
     assert np.array_equal(np.stack([found.b, found.c], axis=1), counts)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16(path, encoding):
+    path.write_bytes(b"".join([HEADER, *LINES]).decode().encode(encoding))
+    found = read(path, encoding=encoding)
+    assert (found.b.tolist(), found.c.tolist()) == ([103, 60, 0], [97, 75, 0])
+    assert found.labels == ("rs1", "rs22", "kgp_3")
+
+
+def test_what_cannot_be_read_is_said(path):
+    """The header line is public: a mark that is missing there is no refusal of the system."""
+    path.write_bytes(b"".join([HEADER, *LINES]))
+    with pytest.raises(DataSourceError, match="it has no byte order mark: write one, or name utf-16-le"):
+        open_plink(path, label="SNP", encoding="utf-16")

@@ -60,7 +60,7 @@ def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
         counts, total, items = state()
         assert counts.sum() == before[0].sum() + size
         assert (counts >= before[0]).all()
-        assert total == (before[1].steps + 3 * size, before[1].known + size)
+        assert total == (before[1].steps + 3 * size, before[1].known + size, before[1].missing)
         assert items == [before[2][0] + size]
 
 

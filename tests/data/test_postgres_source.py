@@ -102,8 +102,8 @@ def test_adding_a_unit_leaves_every_other_units_rows_as_they_were(server):
     alone = states(own)
     for after, before, mine in zip(states(together), states(others), alone, strict=True):
         assert (after == before + mine).all()
-    assert sum(state[:-2].sum() > 0 for state in alone) <= 2
-    assert all(state[:-2].sum() <= 2 for state in alone)
+    assert sum(state[:-3].sum() > 0 for state in alone) <= 2
+    assert all(state[:-3].sum() <= 2 for state in alone)
 
 
 def test_sessions_count_and_choose(server):

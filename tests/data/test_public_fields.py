@@ -85,6 +85,8 @@ SHAPES = {  # the header; which columns are private; which one is the label
 class Content:
     """Stands where the path of a file stood: what it holds is in memory, which is faster by far."""
 
+    suffix = ".csv"
+
     def __init__(self, content=b""):
         self.content = content
 

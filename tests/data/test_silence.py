@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
-from sordino.data.csv import reader
+from sordino.data.csv import text_rows
 from sordino.data.sources.engine import after_charge, engine
 from sordino.data.sources.frames import as_text
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
@@ -216,7 +216,7 @@ def test_what_is_public_is_refused_before(tmp_path):
         "blank.csv": "begin with a header line",
         "twice.csv": "'a' more than once",
         "open.csv": "balanced quotes",
-        "zip.csv": "uncompressed",
+        "zip.csv": "call it .gz or .zst",
         "long.csv": "1048576",
         "*.tsv": "same header line",
         "no.parquet": "must be readable",
@@ -287,7 +287,7 @@ def test_results_show_nothing():
     assert "1" not in repr(counts)
 
 
-def endless(paths, encoding, header, read):
+def endless(paths, form, header, read, repair):
     while True:
         read(10)
         time.sleep(0.001)
@@ -298,7 +298,7 @@ def test_an_interrupt_from_the_keyboard_stops_the_engine(tmp_path, monkeypatch, 
     path = tmp_path / "x.csv"
     path.write_text("user,item\n1,a\n")
     question = ask(path)
-    monkeypatch.setattr(reader, "kept_blocks", endless)
+    monkeypatch.setattr(text_rows, "kept_blocks", endless)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -316,7 +316,7 @@ def test_progress(tmp_path, monkeypatch):
     seen = []
     question.run(progress=seen.append)
     assert seen[-1] == 100
-    monkeypatch.setattr(reader, "kept_blocks", endless)
+    monkeypatch.setattr(text_rows, "kept_blocks", endless)
 
     class Enough(Exception):
         pass

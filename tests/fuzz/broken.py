@@ -16,13 +16,13 @@ from typing import Any
 from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, WHOLE, is_beyond
-from sordino.data.csv import encodings, reader, typed_fields
+from sordino.data.csv import encodings, text_rows, typed_fields
 from sordino.data.questions import predicate as predicate_module, step_query, totals as totals_module
 from sordino.data.sources import (
     dialect,
     engine as engine_module,
+    files as files_module,
     frames,
-    open as open_module,
     source as source_module,
     tables,
 )
@@ -189,7 +189,7 @@ def decimals() -> None:
 
 def links() -> None:
     """A file and a link to it are two files of a pattern: its rows count twice."""
-    _put(open_module, "_expand_pattern", lambda path: sorted(Path("/").glob(path[1:])))
+    _put(files_module, "_expand_pattern", lambda path: tuple(sorted(Path("/").glob(path[1:]))))
 
 
 def strays() -> None:
@@ -207,7 +207,7 @@ def strays() -> None:
 def types() -> None:
     """Fields are cast to their declared types as the engine casts texts, and where it cannot the query ends."""
     _put(typed_fields, "_convert", lambda field, pattern, plain, kind: f"CAST({plain} AS {kind})")
-    _put(reader, "rehearse_types", lambda form: None)
+    _put(text_rows, "rehearse_types", lambda form: None)
 
 
 def halves() -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from fuzz.questions import Question
 from fuzz.tables import Table, arrow
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
 from sordino.data import CsvFormat
+from support.text_files import packed
 
 Spec = dict[str, Any]
 
@@ -124,13 +128,21 @@ def random_spec(rng: Any) -> Spec:
         }
         if spec["quoting"] == "none" and rng.random() < 0.5:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
-        spec |= declared.random_marks(rng, spec)
+        if rng.random() < 0.25:
+            # Lines of JSON, in which delimiters, quotes and marks mean nothing.
+            spec |= {"json": True, "delimiter": ",", "quote": '"', "encoding": "utf-8", "header": True}
+            spec |= {"quoting": "minimal", "date_format": rng.choice(declared.DATES)}
+        else:
+            spec |= declared.random_marks(rng, spec)
     if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
         spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
     if kind == "polars" and spec["beyond"]:
         spec |= {"chunk": 0}  # it panics where it puts a chunk of one such row behind another
     if "files" in spec:
         spec |= {"link": rng.random() < 0.1}  # one file is found under two names
+        spec |= {"found": rng.choice(("pattern", "pattern", "folder", "keys"))}
+    if kind == "csv":
+        spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
     return spec
 
 
@@ -187,7 +199,7 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
 def effective(spec: Spec, table: Table, question: Question | None = None) -> Table | None:
     """Return the table as a reader of the source finds it, and a question about it; None if that is not easily said."""
     if spec["kind"] == "csv":
-        found = _csv_values(spec, table)
+        found = _json_values(spec, table) if spec.get("json") else _csv_values(spec, table)
         return found and declared.with_types(spec, found, question)
     if spec["kind"] in {
         "arrow",
@@ -220,18 +232,26 @@ def _pieces(table: Table, count: int) -> list[Table]:
 
 
 def _parquet(spec: Spec, table: Table, folder: Path) -> str:
-    for place, piece in enumerate(_pieces(table, spec["files"])):
-        _write_parquet(spec, piece, folder / f"t{place}.parquet")
-    return str(folder / _found_by(spec, folder, "parquet"))
+    paths, found = _places(spec, folder, ".parquet")
+    for piece, path in zip(_pieces(table, spec["files"]), paths, strict=True):
+        _write_parquet(spec, piece, path)
+    return found
 
 
-def _found_by(spec: Spec, folder: Path, ending: str) -> str:
-    """Return the name or the pattern that the files of a table are found by; a link to one of them adds nothing."""
-    if spec["files"] == 1:
-        return f"t0.{ending}"
-    if spec.get("link"):
-        (folder / f"t9.{ending}").symlink_to(folder / f"t0.{ending}")
-    return f"t*.{ending}"
+def _places(spec: Spec, folder: Path, ending: str) -> tuple[list[Path], str]:
+    """Return where the files of a table stand, and what finds them; a link to one of them adds nothing."""
+    how = spec.get("found", "pattern")
+    top = folder if how == "pattern" else folder / "t"
+    parts = [top / f"zz_key={place % 2}" if how == "keys" else top for place in range(spec["files"])]
+    for part in parts:
+        part.mkdir(parents=True, exist_ok=True)
+    paths = [part / f"t{place}{ending}" for place, part in enumerate(parts)]
+    if spec.get("link") and spec["files"] > 1:
+        (parts[0] / f"t9{ending}").symlink_to(paths[0])
+    if how != "pattern":
+        (top / "_SUCCESS").write_bytes(b"")
+        return paths, str(top)
+    return paths, str(paths[0] if spec["files"] == 1 else top / f"t*{ending}")
 
 
 def _write_parquet(spec: Spec, table: Table, path: Path) -> None:
@@ -255,7 +275,51 @@ def _write_parquet(spec: Spec, table: Table, path: Path) -> None:
         )
 
 
+def _json(spec: Spec, table: Table, folder: Path) -> Written:
+    types = {name: spec["types"].get(name, "text") for name in table.names}
+    form = CsvFormat(null=spec["null"], **declared.options(spec) | {"types": types})
+    ending = spec.get("packed", "")
+    paths, found = _places(spec, folder, f".jsonl{ending}")
+    for piece, path in zip(_pieces(table, spec["files"]), paths, strict=True):
+        rows = ([_entry(spec, value) for value in row] for row in piece.rows)
+        lines = (
+            "{"
+            + ", ".join(f"{json.dumps(name)}: {entry}" for name, entry in zip(table.names, row, strict=True))
+            + "}"
+            for row in rows
+        )
+        content = "".join(line + spec["end"] for line in lines).encode(errors="surrogateescape")
+        path.write_bytes(packed(ending, content, 3) if ending else content)
+    return Written(found, form)
+
+
+def _entry(spec: Spec, value: Any) -> str:
+    """Return a value as JSON: a number, a truth value or a text, whichever can say it."""
+    text = declared.field(spec, value)
+    bare = isinstance(value, int | float | Decimal) and (
+        text in {"true", "false"} or _JSON_NUMBER.fullmatch(text)
+    )
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def _json_values(spec: Spec, table: Table) -> Table:
+    """Return the entries that a reader of the lines finds."""
+    rows = []
+    for row in table.rows:
+        texts = [declared.field(spec, value) for value in row]
+        if any(NO_UNICODE[-1] in text for text in texts):
+            continue  # a rule: lines that are no UTF-8 are dropped
+        # A rule: a text with NUL is missing.
+        rows.append(tuple(None if text in {"", spec["null"]} or "\0" in text else text for text in texts))
+    return Table(table.names, ("VARCHAR",) * len(table.names), tuple(rows))
+
+
 def _csv(spec: Spec, table: Table, folder: Path) -> Written:
+    if spec.get("json"):
+        return _json(spec, table, folder)
     form = CsvFormat(
         delimiter=spec["delimiter"],
         quote=spec["quote"],
@@ -266,12 +330,15 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         **declared.options(spec),
     )
     header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
-    for place, piece in enumerate(_pieces(table, spec["files"])):
+    ending = spec.get("packed", "")
+    paths, found = _places(spec, folder, f".csv{ending}")
+    for piece, path in zip(_pieces(table, spec["files"]), paths, strict=True):
         lines = (_line(spec, [declared.field(spec, value) for value in row]) for row in piece.rows)
         written = "".join(line + spec["end"] for line in header).encode(spec["encoding"], errors="replace")
         body = "".join(line + spec["end"] for line in lines)
-        (folder / f"t{place}.csv").write_bytes(written + declared.encode(spec["encoding"], body))
-    return Written(str(folder / _found_by(spec, folder, "csv")), form)
+        content = written + declared.encode(spec["encoding"], body)
+        path.write_bytes(packed(ending, content, 3) if ending else content)
+    return Written(found, form)
 
 
 def _line(spec: Spec, fields: Any) -> str:
@@ -291,9 +358,8 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
     for row in table.rows:
         fields = [declared.field(spec, value) for value in row]
         line = _line(spec, fields)
-        if NO_UNICODE[-1] in line and spec["encoding"] != "latin-1":
-            continue  # a rule: lines that are not in the encoding are dropped
-        fields = [text.replace(NO_UNICODE[-1], "\xff") for text in fields]
+        if spec["encoding"] == "latin-1":
+            fields = [text.replace(NO_UNICODE[-1], "\xff") for text in fields]
         if line.startswith("\ufeff") and spec["encoding"].startswith("utf"):
             line, fields[0] = (
                 line[1:],
@@ -305,7 +371,10 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
             return None
         if line.endswith("\r"):
             return None  # it belongs to the end of the line
-        rows.append(tuple(None if text in {"", spec["null"]} else text for text in fields))
+        # A rule: a field that is not in the encoding is missing.
+        rows.append(
+            tuple(None if text in {"", spec["null"]} or NO_UNICODE[-1] in text else text for text in fields)
+        )
     return Table(table.names, ("VARCHAR",) * len(table.names), tuple(rows))
 
 

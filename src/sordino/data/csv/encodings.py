@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, final, get_args
+from typing import Literal, final, get_args
 
 from sordino.constraints import one_of
+from sordino.data.csv.packed import ByteFile, open_unpacked
 
 Encoding = Literal["utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"]
 LineEncoding = Literal["utf-8", "latin-1", "cp1252"]
@@ -38,29 +39,17 @@ def check_stream_encoding(encoding: Encoding) -> LineEncoding:
     return line_encoding(encoding)
 
 
-class LineFile(Protocol):
-    """What a reader of lines needs of a file."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most so many bytes, and none at the end."""
-
-    def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it."""
-
-    def tell(self) -> int:
-        """Return how many bytes of the file have been read."""
-
-
 @contextmanager
-def open_lines(path: Path, encoding: Encoding) -> Iterator[LineFile]:
-    """Open a file whose bytes are those of its lines in `line_encoding`.
+def open_lines(path: Path, encoding: Encoding) -> Iterator[ByteFile]:
+    """Open a file, compressed or not, whose bytes are those of its lines in `line_encoding`.
 
     Raises
     ------
     OSError
-        If it cannot be read, or is in utf-16 and does not begin with a byte order mark.
+        If it cannot be read, or is in utf-16 and does not begin with a byte order mark. What is read of it
+        raises the same if it is damaged.
     """
-    with path.open("rb") as file:
+    with open_unpacked(path) as file:
         if encoding not in _BYTE_ORDERS:
             yield file
             return
@@ -85,7 +74,7 @@ class _Utf16Lines:
     is asked for.
     """
 
-    def __init__(self, file: BinaryIO, order: str) -> None:
+    def __init__(self, file: ByteFile, order: str) -> None:
         self._file, self._order = file, order
         self._rest = b""  # units whose other half has not come
         self._ready = b""
@@ -104,7 +93,8 @@ class _Utf16Lines:
     def readline(self, size: int, /) -> bytes:
         """Return the next line with its end, or the first so many bytes of it."""
         line = bytearray()
-        while len(line) < size and (piece := self.read(size - len(line))):
+        # Three bytes are one unit: of a compressed file nothing behind the line is unpacked (`packed`).
+        while len(line) < size and (piece := self.read(min(3, size - len(line)))):
             head, end, behind = piece.partition(b"\n")
             line += head + end
             if end:

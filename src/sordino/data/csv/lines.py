@@ -20,9 +20,9 @@ The rules, each a function of one physical line (so that no line can swallow, sh
 
 - A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return elsewhere
   is ordinary text.
-- A line is dropped if it is empty, holds a NUL byte, is not valid in the declared encoding, is longer than 1
-  MiB (1048576 bytes without its end), or holds a quote that does not open, close or (doubled) belong to a
-  quoted field.
+- A line is dropped if it is empty, holds a NUL byte, is longer than 1 MiB (1048576 bytes without its end), or
+  holds a quote that does not open, close or (doubled) belong to a quoted field.
+- A field that is not valid in the declared encoding is NULL.
 - UTF-16 is written in UTF-8 first, line by line (`encodings`).
 - A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is
   text and a doubled quote is one quote. A quoted field cannot hold a line end: its two halves are two lines
@@ -56,7 +56,8 @@ from sordino.data.csv.column_types import (
     check_marks,
     column_type,
 )
-from sordino.data.csv.encodings import Encoding, LineEncoding, LineFile, line_encoding, open_lines
+from sordino.data.csv.encodings import Encoding, LineEncoding, line_encoding, open_lines
+from sordino.data.csv.packed import ByteFile
 from sordino.errors import InvalidParameter
 
 # ---- csv format --------------------------------------------------------------------------------------------
@@ -65,7 +66,10 @@ from sordino.errors import InvalidParameter
 @final
 @dataclass(frozen=True, kw_only=True)
 class CsvFormat:
-    """The public options of a CSV source.
+    """The public options of a CSV source, of JSON lines, or of a sheet of Excel.
+
+    JSON lines have the columns that `types` declares, and take `null` and `date_format` besides. A sheet
+    takes these three alone, too.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ class CsvFormat:
         A field equal to this text is NULL, as the empty field always is.
     types : mapping of str to str
         Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean or text.
-        A field that is no value of its type is missing. Other columns are texts.
+        A field that is no value of its type is missing. Other columns are texts; JSON lines have no others.
     decimal : {".", ","}
         The mark before the digits after the point, in columns of numbers.
     thousands : str
@@ -115,6 +119,11 @@ class CsvFormat:
     ... )
     >>> form.types["amount"]
     'decimal(12,2)'
+
+    The columns of JSON lines such as ``{"user": "u1", "amount": 12.5}``:
+
+    >>> CsvFormat(types={"user": "text", "amount": "double"}).types["user"]
+    'text'
     """
 
     delimiter: str = ","
@@ -214,6 +223,23 @@ def refuse_declarations(form: CsvFormat, what: str) -> None:
         )
 
 
+def refuse_text_options(form: CsvFormat, what: str) -> None:
+    """Refuse what says how a CSV file is written, for a format that has rules of its own for that.
+
+    Types, the NULL text and the date format are about values, and hold there as well.
+
+    Raises
+    ------
+    InvalidParameter
+        If such an option was given.
+    """
+    plain = CsvFormat()
+    for name in ("delimiter", "quote", "header", "encoding", "decimal", "thousands"):
+        given = getattr(form, name)
+        if given != getattr(plain, name):
+            raise InvalidParameter(f"CsvFormat.{name} must be left out for {what}; got {shown(given)}.")
+
+
 def _is_one_usable_character(value: object) -> bool:
     # CR and LF end lines, and a line with NUL is dropped: none of them can stand between fields.
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in "\r\n\0"
@@ -247,31 +273,45 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
 
     The first field in which a quote is out of place is None, and ends the list.
     """
+    for span in field_spans(line, delimiter, quote):
+        if span is None:
+            yield None
+            return
+        start, end = span
+        if quote and line.startswith(quote, start):
+            # The quotes around the field go, and each doubled quote inside is one quote of the text.
+            yield line[start + 1 : end - 1].replace(quote * 2, quote)
+        else:
+            yield line[start:end]
+
+
+def field_spans(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[tuple[int, int] | None]:
+    """Yield where the fields of a line begin and end, from the left, with the quotes around them.
+
+    The first field in which a quote is out of place is None, and ends the list.
+    """
     at = 0
     while True:
         if quote and line.startswith(quote, at):
-            end = _find_closing_quote(line, at + 1, quote)
+            close = _find_closing_quote(line, at + 1, quote)
             # Never closed, or something other than a delimiter stands behind the closing quote.
-            if end is None or not (end + 1 == len(line) or line.startswith(delimiter, end + 1)):
+            if close is None or not (close + 1 == len(line) or line.startswith(delimiter, close + 1)):
                 yield None
                 return
-            # The quotes around the field go, and each doubled quote inside is one quote of the text.
-            yield line[at + 1 : end].replace(quote * 2, quote)
-            at = end + 1
+            end = close + 1
         else:
             # A bare field ends at the next delimiter: there are no quotes in which one could be text.
             end = line.find(delimiter, at)
-            bare = line[at:] if end < 0 else line[at:end]
+            end = len(line) if end < 0 else end
             # A quote in the middle of bare text opens nothing. Where the fields behind it begin is unclear.
-            if quote and quote in bare:
+            if quote and line.find(quote, at, end) >= 0:
                 yield None
                 return
-            yield bare
-            at += len(bare)
+        yield at, end
         # At the end of the line, or at a delimiter: then one more field follows, which may be empty.
-        if at == len(line):
+        if end == len(line):
             return
-        at += 1
+        at = end + 1
 
 
 def _find_closing_quote(line: bytes, at: int, quote: bytes) -> int | None:
@@ -283,6 +323,9 @@ def _find_closing_quote(line: bytes, at: int, quote: bytes) -> int | None:
         at += 2
     return None
 
+
+UNREADABLE_LINES = "lines that are empty, hold a NUL byte or a quote out of place, or have more than 1 MiB"
+"""Which lines of CSV are dropped, for people."""
 
 LONGEST = 1 << 20
 """A line of more bytes than this, without its end, is dropped."""
@@ -302,21 +345,26 @@ _LONGEST_WITH_MARK_AND_CR = LONGEST + len(MARK) + 1
 class TextBatch(NamedTuple):
     """Some rows, each of one text or several: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8.
 
-    The texts of the first row come first.
+    The texts of the first row come first. `numbers` is one whole number for each row, where these are wanted.
     """
 
     size: int
     offsets: NDArray[np.int32]
     data: bytes
+    numbers: NDArray[np.int32] | None = None
 
 
-def kept(line: bytes, encoding: LineEncoding) -> bool:
+Repair = Callable[[bytes, CsvFormat], bytes | None]
+"""From a line that is not in the encoding to what is read in its place; None: nothing."""
+
+
+def kept(line: bytes) -> bool:
     """Tell whether one line, without its end, is kept."""
-    # All four tests look at this line alone, so no line can keep or drop another one.
-    return 0 < len(line) <= LONGEST and b"\0" not in line and _can_decode(line, encoding)
+    # All tests look at this line alone, so no line can keep or drop another one.
+    return 0 < len(line) <= LONGEST and b"\0" not in line
 
 
-def first_line(file: LineFile, encoding: LineEncoding) -> bytes:
+def first_line(file: ByteFile, encoding: LineEncoding) -> bytes:
     """Read the header line without its end and without a byte order mark.
 
     A line that is too long comes back cut, to be refused.
@@ -364,7 +412,11 @@ def shortened_lines(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
 
 
 def kept_blocks(
-    paths: Sequence[Path], encoding: Encoding, header: bytes | None, read: Callable[[int], None]
+    paths: Sequence[Path],
+    form: CsvFormat,
+    header: bytes | None,
+    read: Callable[[int], None],
+    repair: Repair | None = None,
 ) -> Iterator[bytes]:
     """Yield the kept lines of all files in blocks: whole lines in UTF-8, each ended by LF.
 
@@ -372,21 +424,26 @@ def kept_blocks(
     ----------
     paths : sequence of Path
         The files, in any order.
-    encoding : Encoding
-        Declared encoding of all files.
+    form : CsvFormat
+        How all files are written.
     header : bytes or None
         The first line of every file as it was when the source was opened; None if files have no header.
     read : callable
         Called with the number of bytes of each block read.
+    repair : callable, optional
+        What becomes of a line that is not in the encoding; unless said, `empty_unreadable_fields`.
     """
-    written = line_encoding(encoding)
+    repair = repair or empty_unreadable_fields
+    written = line_encoding(form.encoding)
     for path in paths:
-        with open_lines(path, encoding) as file:
+        with open_lines(path, form.encoding) as file:
             # Fields are matched to columns by their places: another header would give them other names.
             if header is not None and first_line(file, written) != header:
                 raise OSError("the header changed after the source was opened")
             for block in _read_whole_lines(file, read):
-                lines = _drop_unreadable_lines(without_marks(block) if written == "utf-8" else block, written)
+                lines = _drop_unreadable_lines(
+                    without_marks(block) if written == "utf-8" else block, form, repair
+                )
                 if lines:
                     yield lines
 
@@ -399,7 +456,7 @@ def without_marks(block: bytes) -> bytes:
     return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
 
 
-def _read_whole_lines(file: LineFile, read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_whole_lines(file: ByteFile, read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone.
 
     Lines that are far too long are left out.
@@ -432,30 +489,54 @@ def _end_lines_by_lf(block: bytes) -> bytes:
     return block.replace(b"\r\n", b"\n") if b"\r" in block else block
 
 
-def _drop_unreadable_lines(block: bytes, encoding: LineEncoding) -> bytes:
+def _drop_unreadable_lines(block: bytes, form: CsvFormat, repair: Repair) -> bytes:
     """Return the kept lines of a block of whole lines, in UTF-8."""
+    encoding = line_encoding(form.encoding)
     if not _keeps_every_line(block, encoding):
-        lines = block.split(b"\n")[:-1]
-        block = b"".join(line + b"\n" for line in lines if kept(line, encoding))
+        lines = (
+            line if can_decode(line, encoding) else repair(line, form)
+            for line in block.split(b"\n")[:-1]
+            if kept(line)
+        )
+        block = b"".join(line + b"\n" for line in lines if line is not None)
     # The engine reads UTF-8. The length of a line was checked before, in the bytes of the file.
     if encoding != "utf-8" and not block.isascii():
         block = block.decode(encoding).encode("utf-8")
     return block
 
 
+def empty_unreadable_fields(line: bytes, form: CsvFormat) -> bytes | None:
+    """Return a line in which every field that is not in the encoding is empty.
+
+    None if quotes are out of place: then it is unclear what its fields are, and the line is dropped.
+    """
+    encoding = line_encoding(form.encoding)
+    # Delimiter and quote are ASCII, and no byte of another character is one of them. So fields are found in
+    # bytes, and a line can be decoded exactly if each of its fields can.
+    delimiter = form.delimiter.encode()
+    fields = []
+    for span in field_spans(line, delimiter, form.quote.encode()):
+        if span is None:
+            return None
+        field = line[slice(*span)]
+        fields.append(field if can_decode(field, encoding) else b"")
+    return delimiter.join(fields)
+
+
 def _keeps_every_line(block: bytes, encoding: LineEncoding) -> bool:
-    """Tell whether `kept` holds for every line of the block, without looking at each."""
+    """Tell whether every line of the block is kept as it is, without looking at each."""
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     # Lengths include the LF, so an empty line has length 1.
     lengths = np.diff(ends, prepend=-1)
     return (
         bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1)
         and b"\0" not in block
-        and _can_decode(block, encoding)
+        and can_decode(block, encoding)
     )
 
 
-def _can_decode(data: bytes, encoding: LineEncoding) -> bool:
+def can_decode(data: bytes, encoding: LineEncoding) -> bool:
+    """Tell whether bytes are text in an encoding."""
     # LF is never part of another character, so whole lines decode exactly when each of them does.
     if encoding == "latin-1" or data.isascii():
         return True

@@ -111,8 +111,13 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
         )
     if not path.is_file():
         raise DataSourceError(f"A file of markers must exist; got {shown(str(path))}.")
-    with open_lines(path, encoding) as file:
-        header = first_line(file, line_encoding(encoding))
+    try:
+        with open_lines(path, encoding) as file:
+            header = first_line(file, line_encoding(encoding))
+    except OSError as error:
+        raise DataSourceError(
+            f"A file of markers must be readable; {path} is not ({error.strerror})."
+        ) from None
     # What stands behind U depends on the families, and is neither looked at nor said.
     names = header.split(None, len(PLINK_COLUMNS))[: len(PLINK_COLUMNS)]
     if names != [name.encode() for name in PLINK_COLUMNS]:

@@ -146,17 +146,21 @@ def candidate_lines(
     Raises
     ------
     DataSourceError
-        If the header line is another one by now.
+        If the header line is another one by now, or the file cannot be read to its end.
     """
-    with open_lines(path, encoding) as file:
-        # The header is public and was read before the charge. So it may be said that it changed.
-        if first_line(file, line_encoding(encoding)) != header:
-            raise DataSourceError(f"The header line of {path} changed after it was read.")
-        # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
-        for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
-            line = ended.removesuffix(b"\r")
-            if line or every_line:
-                yield place, line
+    try:
+        with open_lines(path, encoding) as file:
+            # The header is public and was read before the charge. So it may be said that it changed.
+            if first_line(file, line_encoding(encoding)) != header:
+                raise DataSourceError(f"The header line of {path} changed after it was read.")
+            # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
+            for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
+                line = ended.removesuffix(b"\r")
+                if line or every_line:
+                    yield place, line
+    # It is gone, or compressed and damaged. Where, is not said.
+    except OSError:
+        raise DataSourceError(f"{path} could not be read to its end.") from None
 
 
 def decode_label(label: bytes, encoding: Encoding, path: Path, place: int) -> str:
@@ -228,4 +232,4 @@ def open_private(
             f"what stands between them. Move columns, of {', '.join(map(repr, names))}."
         )
     where = None if label[1] is None else names.index(label[1])
-    return PrivateFields(path, names, places[0], len(places), where, form, reader.header or b"")
+    return PrivateFields(path, names, places[0], len(places), where, form, reader.rows.header or b"")

@@ -7,7 +7,7 @@ once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -16,99 +16,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import shown
-from sordino.data.csv.column_types import ColumnType, column_type
 from sordino.data.csv.encodings import line_encoding, open_lines
 from sordino.data.csv.lines import (
     LONGEST,
     CsvFormat,
     TextBatch,
-    declared_types,
+    can_decode,
     first_line,
     kept,
-    kept_blocks,
 )
-from sordino.data.csv.typed_fields import rehearse_types, write_typed
-from sordino.data.sources.arrow_stream import TextStream
-from sordino.data.sources.engine import Engine, literal
+from sordino.data.csv.text_rows import TextRows, column_kinds
+from sordino.data.sources.engine import Engine
+from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys
 from sordino.errors import DataSourceError, InvalidParameter
 
 
 @final
 @dataclass(frozen=True)
 class CsvReader:
-    """Some CSV files with one header and one format; `kinds` are the types of all columns."""
+    """Some CSV files with one header and one format."""
 
-    files: tuple[Path, ...]
-    format: CsvFormat
-    header: bytes | None
-    kinds: tuple[ColumnType, ...]
+    rows: TextRows
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the fields at `indices` to the engine and return the SELECT that names them."""
-        done = [0]
-        # Sizes are only for the progress. At least 1: it is a divisor, and all files may be empty.
-        total = max(1, sum(path.stat().st_size for path in self.files))
-        # Each field once and in ascending order, as `field_texts` wants them.
-        places = sorted(set(indices))
-
-        def read(size: int) -> None:
-            done[0] += size
-
-        # The engine may scan the stream several times: each scan reads the files anew.
-        def start() -> Iterator[TextBatch]:
-            for block in kept_blocks(self.files, self.format.encoding, self.header, read):
-                batch = field_texts(block, self.format, places)
-                if batch.size:
-                    yield batch
-
-        engine.measure = lambda: 100 * done[0] / total
-        engine.connection.register("lines", TextStream("texts", start, width=2 * len(places) or 1))
-        # Each field comes with the text between it and the
-        # next one, so fields are the 1st, 3rd, 5th, ... entry.
-        fields = (
-            f"{_write_field_or_null(f'texts[{2 * place + 1}]', self.format.null)} AS f{index}"
-            for place, index in enumerate(places)
-        )
-        values = (
-            f"{write_typed(f'f{index}', self.kinds[index], self.format)} AS c{index}" for index in places
-        )
-        return f"SELECT {', '.join(values) or '1'} FROM (SELECT {', '.join(fields) or '1'} FROM lines)"
+        return self.rows.lend(engine, indices)
 
 
-def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[str, str]]:
+def open_csv(
+    files: Sequence[Path], form: CsvFormat, folders: Folders = NO_FOLDERS
+) -> tuple[CsvReader, dict[str, str]]:
     """Read the header lines, and nothing else, of CSV files.
 
     Raises
     ------
     DataSourceError
-        If a header cannot be read, names a column twice, or differs between files.
+        If a header cannot be read, names a column twice or as a folder, or differs between files.
     InvalidParameter
         If a type is declared for a column that there is not.
     """
-    if not form.header:
-        return _declare_columns(files, form, None, _check_names(form.columns, form, "CsvFormat.columns"))
-    headers = [_read_header(path, form) for path in files]
-    for path, header in zip(files, headers, strict=True):
-        if header != headers[0]:
-            raise DataSourceError(
-                f"All files of a source must have the same header line; {path} differs from {files[0]}."
-            )
-    return _declare_columns(files, form, headers[0], header_names(headers[0], form, str(files[0])))
+    if form.header:
+        headers = [_read_header(path, form) for path in files]
+        for path, header in zip(files, headers, strict=True):
+            if header != headers[0]:
+                raise DataSourceError(
+                    f"All files of a source must have the same header line; {path} differs from {files[0]}."
+                )
+        first: bytes | None = headers[0]
+        names = header_names(headers[0], form, str(files[0]), folders)
+    else:
+        first, names = None, check_names(form.columns, form, "CsvFormat.columns", folders)
+    check_keys(folders, names, files[0])
+    columns = (*names, *folders.keys)
+    kinds = column_kinds(form, columns)
+    rows = TextRows(
+        tuple(files), form, first, kinds, lambda block, places: field_texts(block, form, places), folders
+    )
+    return CsvReader(rows), {name: kind.engine for name, kind in zip(columns, kinds, strict=True)}
 
 
-def _declare_columns(
-    files: Sequence[Path], form: CsvFormat, header: bytes | None, names: tuple[str, ...]
-) -> tuple[CsvReader, dict[str, str]]:
-    """Return a reader, and the columns with their declared types."""
-    rehearse_types(form)
-    declared = declared_types(form)
-    # All other columns are texts. A type that was found out from rows would depend on them.
-    kinds = tuple(declared.get(name, column_type("", "text")) for name in names)
-    reader = CsvReader(tuple(files), form, header, kinds)
-    return reader, {name: kind.engine for name, kind in zip(names, kinds, strict=True)}
-
-
-def header_names(line: bytes, form: CsvFormat, where: str) -> tuple[str, ...]:
+def header_names(line: bytes, form: CsvFormat, where: str, folders: Folders = NO_FOLDERS) -> tuple[str, ...]:
     """Return the columns that a header line names.
 
     Raises
@@ -123,17 +90,18 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> tuple[str, ...]:
             f"A CSV file must begin with a header line; {where} has none (empty file or empty first line)."
         )
     written = line_encoding(form.encoding)
-    if not kept(line, written):
+    if not (kept(line) and can_decode(line, written)):
         raise DataSourceError(
             f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} "
-            "bytes; it is not. Convert the file to UTF-8 CSV, uncompressed, or to Parquet."
+            "bytes; it is not. Convert the file to UTF-8 CSV or to Parquet; call it .gz or .zst if it "
+            "is compressed."
         )
     names = split_line(line.decode(written), form)
     if names is None:
         raise DataSourceError(
             f"The header line of {where} must have balanced quotes; declare another quote or repair it."
         )
-    return _check_names(names, form, where)
+    return check_names(names, form, where, folders)
 
 
 def _read_header(path: Path, form: CsvFormat) -> bytes:
@@ -145,15 +113,27 @@ def _read_header(path: Path, form: CsvFormat) -> bytes:
     return line
 
 
-def _check_names(names: Sequence[str], form: CsvFormat, where: str) -> tuple[str, ...]:
+def check_names(
+    names: Sequence[str], form: CsvFormat, where: str, folders: Folders = NO_FOLDERS
+) -> tuple[str, ...]:
+    """Return the names of columns, which must be different and all of those that have a declared type.
+
+    Raises
+    ------
+    DataSourceError
+        If a name stands there twice.
+    InvalidParameter
+        If a type is declared for a column that there is not.
+    """
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
-    unknown = [name for name in form.types if name not in names]
+    known = (*names, *folders.keys)
+    unknown = [name for name in form.types if name not in known]
     if unknown:
         raise InvalidParameter(
             f"CsvFormat.types must be for columns of {where}; got {shown(unknown[0])}. "
-            f"The columns are {', '.join(map(repr, names[:12]))}{', ...' if len(names) > 12 else ''}."
+            f"The columns are {', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
         )
     return tuple(names)
 
@@ -177,12 +157,6 @@ def _field_pattern(form: CsvFormat) -> str:
     """Return the regular expression of one field: quoted, or bare without any quote."""
     quote, delimiter = re.escape(form.quote), re.escape(form.delimiter)
     return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
-
-
-def _write_field_or_null(field: str, null: str) -> str:
-    # Both tests see the text without its quotes: a quoted field is NULL where a bare one would be.
-    empty = f"nullif({field}, '')"
-    return f"nullif({empty}, {literal(null)})" if null else empty
 
 
 # ---- fields ------------------------------------------------------------------------------------------------

@@ -21,13 +21,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.questions.numbers import NumberKind
 from sordino.estimators import BucketGrid
+
+
+class CountedRows(NamedTuple):
+    """The rows of a question, counted: of each group in each bucket, shape (groups, K + 1).
+
+    `known` of all rows hold a number, `missing` hold none. Private.
+    """
+
+    counts: NDArray[np.int64]
+    known: int
+    missing: int
 
 
 @final
@@ -43,8 +54,8 @@ class BucketQuery:
     buckets : array of int64
         The bucket of the values of a cell that are below its cut; the others are in the next one.
     sql : str
-        The aggregate over `{rows}`, which has columns grp, cell, n and reached, and perhaps sound; `{group}`
-        is the group with a comma, or nothing.
+        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound; `{group}`
+        is the group with a comma, or nothing. Column known counts the rows of a cell that have a number.
     """
 
     cuts: tuple[str, ...] = field(repr=False)
@@ -56,17 +67,17 @@ class BucketQuery:
         # The rows come last: a text of their predicate may look like one of the marks.
         return self.sql.replace("{group}", "grp, " if grouped else "").replace("{rows}", rows)
 
-    def counted(
-        self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
-    ) -> NDArray[np.int64] | None:
-        """Return the counts of an answer, shape (groups, K + 1).
+    def counted(self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int) -> CountedRows | None:
+        """Return the counts of an answer.
 
         None if some number is not in the bucket that was proposed for it.
         """
         if "sound" in answer and not np.all(np.asarray(answer["sound"], dtype=bool)):
             return None
         counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
-        cells, rows, reached = (np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "reached"))
+        cells, rows, known, reached = (
+            np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known", "reached")
+        )
         group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
         # Rows that reach the cut of their cell are in the next bucket, all others in the bucket of the cell.
         below = self.buckets[cells]
@@ -74,7 +85,8 @@ class BucketQuery:
         # Only where some rows reach a cut: the last cell has
         # no next bucket, and its index would be out of range.
         np.add.at(counts, (group[reached > 0], below[reached > 0] + 1), reached[reached > 0])
-        return counts
+        with_number = int(known.sum())
+        return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
 
 def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
@@ -105,9 +117,9 @@ def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> Bucke
     # lower cut nothing can be in the bucket: then the comparison is NULL and counts as false.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
     sql = (
-        "SELECT {group}coalesce(cell, 0) AS cell, n, CAST(0 AS BIGINT) AS reached, "
+        "SELECT {group}coalesce(cell, 0) AS cell, n, known, CAST(0 AS BIGINT) AS reached, "
         f"coalesce({sound}, FALSE) AS sound FROM "
-        "(SELECT {group}cell, count(*) AS n, min(x) AS low, max(x) AS high FROM "
+        "(SELECT {group}cell, count(*) AS n, count(x) AS known, min(x) AS low, max(x) AS high FROM "
         f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) GROUP BY ALL) "
         f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
     )
@@ -147,7 +159,8 @@ def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> Bucke
     cell = _write_cell_case(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     sql = (
-        "SELECT {group}cell, count(*) AS n, CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
+        "SELECT {group}cell, count(*) AS n, count(x) AS known, "
+        "CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
         f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY {{group}}cell"
     )
     return BucketQuery(tuple(cuts), buckets, sql)
@@ -163,7 +176,8 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
             cuts[cut] = bucket
     table = _CUTS.format(type=kind.name, size=len(cuts))
     sql = (
-        "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, CAST(0 AS BIGINT) AS reached FROM "
+        "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, count(x) AS known, "
+        "CAST(0 AS BIGINT) AS reached FROM "
         f"(SELECT {{group}}x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.encodings import Encoding, check_stream_encoding, line_encoding, open_lines
+from sordino.data.csv.json_lines import JsonReader
 from sordino.data.csv.lines import CsvFormat, first_line
 from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private
@@ -36,6 +37,7 @@ from sordino.data.csv.record_lines import (
     fields_of,
     record_blocks,
 )
+from sordino.data.excel.workbook import ExcelReader
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import EMBEDDED
@@ -292,14 +294,14 @@ def _read_record_files(
     reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None
 ) -> Iterator[Values]:
     # Sizes are for the progress alone. They are asked for inside `try`, because a file may be gone.
-    form, total, done = reader.format, 1, 0
+    files, form, known, total, done = reader.rows.files, reader.rows.format, reader.rows.header, 1, 0
     try:
-        total = max(1, sum(path.stat().st_size for path in reader.files))
-        for path in reader.files:
+        total = max(1, sum(path.stat().st_size for path in files))
+        for path in files:
             with open_lines(path, form.encoding) as file:
                 # After the charge there is one sentence for every failure, also for this one.
-                header = None if reader.header is None else first_line(file, line_encoding(form.encoding))
-                if header != reader.header:
+                header = None if known is None else first_line(file, line_encoding(form.encoding))
+                if header != known:
                     raise DataSourceError.after_charge()
                 # `rows` is shared by all files: the bound of a unit is for the whole source.
                 for values in record_blocks(file.read, form, fields, rows):
@@ -342,6 +344,12 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
             "a lazy frame, where one row may decide whether there is another one. Store the rows first."
         )
     reader = _find_ordered_reader(source)
+    # Which of these lines are rows depends on what stands in them.
+    if isinstance(reader, JsonReader | ExcelReader):
+        raise InvalidParameter(
+            "randomize needs a source in which every line is a row; got JSON lines or a sheet of Excel, of "
+            "which those that say nothing are dropped. Write them to CSV or Parquet first."
+        )
     if reader is None:
         raise InvalidParameter(
             "randomize needs a source whose rows have an order: files or a "
@@ -355,8 +363,8 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a record.
     fields = None
     if isinstance(reader, CsvReader):
-        check_record_types(reader.format, column, unit.column)
-        fields = fields_of(list(source.columns), column, unit.column)
+        check_record_types(reader.rows.format, column, unit.column)
+        fields = fields_of(_columns_of_lines(source, reader, column, unit), column, unit.column)
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
@@ -366,6 +374,18 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     indices = tuple(sorted({place} if owner is None else {place, owner}))
     source.rehearse(indices, [(sql, None)])
     return RecordQuestion(source, unit, fields, indices, sql)
+
+
+def _columns_of_lines(source: Source, reader: CsvReader, column: str, unit: PrivacyUnit) -> list[str]:
+    """Return the columns that stand in the lines, after a look at whether both columns do."""
+    keys = reader.rows.folders.keys
+    for role, name in (("column", column), ("PrivacyUnit.column", unit.column)):
+        if name in keys:
+            raise InvalidParameter(
+                f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which its "
+                "folders are named."
+            )
+    return [name for name in source.columns if name not in keys]
 
 
 def check_unit(unit: PrivacyUnit) -> None:

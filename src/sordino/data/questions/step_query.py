@@ -61,13 +61,14 @@ class StepRange:
 
 
 class Total(NamedTuple):
-    """What the numbers of a group add up to, in steps, and how many there are. Private.
+    """What the numbers of a group add up to, in steps, how many there are, and how many rows have none.
 
-    Missing numbers are not among them.
+    Private.
     """
 
     steps: int
     known: int
+    missing: int
 
 
 class SquareTotal(NamedTuple):
@@ -75,13 +76,14 @@ class SquareTotal(NamedTuple):
 
     steps: int
     known: int
+    missing: int
     squares: int
 
 
 def step_query(
     kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
 ) -> str:
-    """Return the query that adds up the steps of each group, and counts the numbers that are not missing.
+    """Return the query that adds up the steps of each group, and counts its rows with a number and without.
 
     With `squares` it also adds up the squared distances from the lower end. Sums are texts, because they may
     have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
@@ -106,7 +108,10 @@ def added_up(
     group = "grp, " if grouped else ""
     steps = f"{_write_by_group(ranges, steps_of)} AS steps"
     # The sum over no numbers is NULL, and counts as 0.
-    total = f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known"
+    total = (
+        f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known, "
+        "count(*) - count(steps) AS missing"
+    )
     if squares:
         # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them fit.
         away = f"(CAST(steps AS {wide}) - low)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from sordino.constraints import COUNT, shown
 from sordino.data.questions.counts import SALT
@@ -24,6 +24,14 @@ from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.estimators import BucketCounts, BucketGrid
+
+
+class ColumnCounts(NamedTuple):
+    """A column, counted: the buckets of each group, and all rows with a number and without. Private."""
+
+    buckets: tuple[BucketCounts, ...]
+    known: int
+    missing: int
 
 
 @final
@@ -90,6 +98,10 @@ class NumberQuestion:
         DataSourceError
             If anything fails, always with the same message.
         """
+        return self.count(progress=progress).buckets
+
+    def count(self, *, progress: Progress | None = None) -> ColumnCounts:
+        """Return what `run` does, and how many of the rows that count hold a number."""
         return after_charge(self._count, progress)
 
     def totals(self, ranges: Sequence[StepRange], *, progress: Progress | None = None) -> tuple[Total, ...]:
@@ -112,9 +124,8 @@ class NumberQuestion:
         DataSourceError
             If anything fails, always with the same message.
         """
-        return tuple(
-            Total(one.steps, one.known) for one in self._totals(ranges, squares=False, progress=progress)
-        )
+        found = self._totals(ranges, squares=False, progress=progress)
+        return tuple(Total(one.steps, one.known, one.missing) for one in found)
 
     def square_totals(
         self, ranges: Sequence[StepRange], *, progress: Progress | None = None
@@ -133,7 +144,7 @@ class NumberQuestion:
             raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
-    def _count(self, announce: Callable[[Scan], None]) -> tuple[BucketCounts, ...]:
+    def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
@@ -141,9 +152,10 @@ class NumberQuestion:
             for query in self.dialect.buckets(self.kind, self.grid):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
-                counts = query.counted(scan.ask(sql, [*query.cuts, *self._sent]), self.grid, groups)
-                if counts is not None:
-                    return tuple(BucketCounts(grid=self.grid, counts=one) for one in counts)
+                found = query.counted(scan.ask(sql, [*query.cuts, *self._sent]), self.grid, groups)
+                if found is not None:
+                    buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
+                    return ColumnCounts(buckets, found.known, found.missing)
         raise DataSourceError.after_charge()
 
     def _add_up(
@@ -155,9 +167,9 @@ class NumberQuestion:
             sql = self.dialect.steps(self.kind, ranges, self.rows(0), grouped, squares)
             answer = scan.ask(sql, self._sent if grouped else None)
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
-        found = [SquareTotal(0, 0, 0)] * len(ranges)
+        found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
         places = answer["grp"].tolist() if grouped else [0]
-        names = ("total", "known", "squares") if squares else ("total", "known")
+        names = ("total", "known", "missing", *(["squares"] if squares else []))
         for place, *sums in zip(places, *(answer[name].tolist() for name in names), strict=True):
             found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
         return tuple(found)
@@ -224,7 +236,7 @@ def prepare_numbers(
     >>> question.run()[0].counts  # private: only a mechanism may see them
     array([3, 0, 1])
     >>> question.totals([StepRange(low=0, high=20, step=Fraction(1, 2))])
-    (Total(steps=37, known=3),)
+    (Total(steps=37, known=3, missing=1),)
     """
     if not isinstance(source, Source):
         raise InvalidParameter(f"source must be what open_source returns; got {shown(source)}.")

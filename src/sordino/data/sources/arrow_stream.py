@@ -110,9 +110,10 @@ def _release_stream(stream: Any) -> None:
 
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
-    # Private data of a stream is the number under which its name, width and batches are kept.
-    name, width, _ = _LENT_OBJECTS[stream.contents.private_data]
-    # In the interface "u" means texts with 32-bit offsets, "+w:N" arrays of N values, and "+s" a table.
+    # Private data of a stream is the number under which its names, width and batches are kept.
+    name, width, number, _ = _LENT_OBJECTS[stream.contents.private_data]
+    # In the interface "u" means texts with 32-bit offsets, "i" whole numbers of 32 bits, "+w:N" arrays of N
+    # values, and "+s" a table.
     text = _ArrowSchema(format=b"u", name=name, release=_release_schema)
     texts = (ctypes.POINTER(_ArrowSchema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()
@@ -121,11 +122,18 @@ def _get_schema(stream: Any, out: Any) -> int:
         if width == 1
         else _ArrowSchema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
     )
-    rows = (ctypes.POINTER(_ArrowSchema) * 1)(ctypes.pointer(row))
+    whole = _ArrowSchema(format=b"i", name=number, release=_release_schema)
+    children = (row,) if number is None else (row, whole)
+    rows = (ctypes.POINTER(_ArrowSchema) * len(children))(*map(ctypes.pointer, children))
     # Only the outermost schema has a key: its release frees all of the others at once.
-    key = _lend(text, texts, form, row, rows)
+    key = _lend(text, texts, form, row, whole, number, rows)
     out[0] = _ArrowSchema(
-        format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key
+        format=b"+s",
+        name=b"",
+        n_children=len(children),
+        children=rows,
+        release=_release_schema,
+        private_data=key,
     )
     return 0
 
@@ -133,7 +141,7 @@ def _get_schema(stream: Any, out: Any) -> int:
 @_GetNext  # type: ignore[untyped-decorator]
 def _get_next(stream: Any, out: Any) -> int:
     try:
-        _, width, batches = _LENT_OBJECTS[stream.contents.private_data]
+        _, width, _, batches = _LENT_OBJECTS[stream.contents.private_data]
         batch = next(batches, None)
         # An array without `release` ends the stream.
         out[0] = _ArrowArray() if batch is None else _lend_array(batch, width)
@@ -157,10 +165,15 @@ def _lend_array(batch: TextBatch, width: int) -> _ArrowArray:
     text = _ArrowArray(length=batch.size * width, n_buffers=3, buffers=buffers, release=_release_array)
     texts = (ctypes.POINTER(_ArrowArray) * 1)(ctypes.pointer(text))
     row = text if width == 1 else _make_nested_array(batch.size, none, texts)
-    rows = (ctypes.POINTER(_ArrowArray) * 1)(ctypes.pointer(row))
+    columns, figures = [row], None
+    if batch.numbers is not None:
+        figures = (ctypes.c_void_p * 2)(None, batch.numbers.ctypes.data)
+        columns.append(_ArrowArray(length=batch.size, n_buffers=2, buffers=figures, release=_release_array))
+    rows = (ctypes.POINTER(_ArrowArray) * len(columns))(*map(ctypes.pointer, columns))
     table = _make_nested_array(batch.size, none, rows)
+    table.n_children = len(columns)
     # Only the table has a key: everything the engine may read is held until it releases the table.
-    table.private_data = _lend(batch, buffers, none, text, texts, row, rows)
+    table.private_data = _lend(batch, buffers, figures, none, text, texts, columns, rows)
     return table
 
 
@@ -180,6 +193,8 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 class TextStream:
     """A table of one column of texts, without NULL; the engine can scan it as often as it likes.
 
+    It may have a second column, of whole numbers of 32 bits.
+
     Parameters
     ----------
     column : str
@@ -188,10 +203,19 @@ class TextStream:
         Returns a fresh iterator over the batches of one scan.
     width : int
         Texts of each row; more than one are an array of so many.
+    number : str, optional
+        Name of the column of numbers; then every batch has numbers.
     """
 
-    def __init__(self, column: str, start: Callable[[], Iterator[TextBatch]], width: int = 1) -> None:
+    def __init__(
+        self,
+        column: str,
+        start: Callable[[], Iterator[TextBatch]],
+        width: int = 1,
+        number: str | None = None,
+    ) -> None:
         self._name = column.encode()
+        self._number = None if number is None else number.encode()
         self._width = width
         self._start = start
         # A capsule points into these structs, so they have to live as long as this object.
@@ -203,7 +227,7 @@ class TextStream:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
         del requested_schema
-        key = _lend(self._name, self._width, self._start())
+        key = _lend(self._name, self._width, self._number, self._start())
         self._keys.append(key)
         stream = _ArrowStream(
             get_schema=_get_schema,

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from sordino.address import duckdb_table
+from sordino.address import duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.data.csv.column_types import Marks
-from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations
+from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
+from sordino.data.csv.lines import UNREADABLE_LINES, CsvFormat, marks_of, refuse_declarations
 from sordino.data.csv.reader import open_csv
+from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
+from sordino.data.sources.files import find_files
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
-from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.remnants import no_remnants
-
-CSV = frozenset({".csv", ".tsv", ".txt", ".psv"})
-PARQUET = frozenset({".parquet", ".pq"})
 
 
 @no_remnants
@@ -32,11 +30,13 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     Parameters
     ----------
     source : path, DuckDB relation or frame
-        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``,
-        ``postgresql://...#TABLE``, a DuckDB relation, a pandas or Polars frame, or an Arrow table. A pattern
-        is expanded once, here.
+        Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
+        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts;
+        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB relation, a pandas
+        or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
-        How CSV files are written; the default is comma, double quote, header line, UTF-8.
+        How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
+        columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
     name : str, optional
         What a ledger calls a table in memory, as `name:NAME`; without it such a table has no identity.
 
@@ -76,8 +76,10 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
             f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
         )
     # Passed over in silence, a declared type would be one that nobody applies.
-    if opened.kind != "csv":
-        refuse_declarations(form, "a source other than CSV, whose columns have types of their own")
+    if opened.kind not in {"csv", "jsonl", "excel"}:
+        refuse_declarations(
+            form, "a source other than CSV, JSON lines and Excel, whose columns have types of their own"
+        )
     return opened
 
 
@@ -133,6 +135,19 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             ReaderBackend(database),
             computed=database.is_view,
         )
+    if colon and scheme == "excel":
+        file, sheet = excel_parts(path)
+        where = Path(_make_absolute(file))
+        cells, columns = open_excel(str(where), sheet, form)
+        return Source(
+            "excel",
+            f"excel:{where}#{sheet}",
+            columns,
+            (where,),
+            ReaderBackend(cells),
+            texts=True,
+            dropped=DROPPED_ROWS,
+        )
     if path.startswith("postgresql://"):
         # The server says which table it is, because an address has many spellings (docs/decisions/0016).
         server, columns, identity = open_postgres(path)
@@ -152,51 +167,35 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         )
     # What is opened is what the ledger calls it, also where `..` stands behind a link.
     path = _make_absolute(path)
-    files = _expand_pattern(path)
-    # The names of the files decide how they are read. What stands in them is never looked at for that.
-    kinds = {file.suffix.lower() for file in files}
-    if kinds <= PARQUET:
-        parquet, columns = open_parquet(files)
-        return Source("parquet", path, columns, tuple(files), ReaderBackend(parquet))
-    if kinds <= CSV:
-        lines, columns = open_csv(files, form)
+    found = find_files(path)
+    if found.kind == "parquet":
+        parquet, columns = open_parquet(found.files, found.folders)
+        return Source(found.kind, path, columns, found.files, ReaderBackend(parquet))
+    if found.kind == "jsonl":
+        objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(
-            "csv",
+            found.kind,
             path,
             columns,
-            tuple(files),
-            ReaderBackend(lines),
+            found.files,
+            ReaderBackend(objects),
             texts=True,
-            marks=None if marks_of(form) == Marks() else marks_of(form),
-            drops=True,
+            dropped=NO_OBJECT_LINES,
+            declared=True,
         )
-    raise UnsupportedBackend(
-        f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in "
-        f"{', '.join(sorted(PARQUET))}; got {', '.join(repr(kind) for kind in sorted(kinds))}."
+    lines, columns = open_csv(found.files, form, found.folders)
+    return Source(
+        found.kind,
+        path,
+        columns,
+        found.files,
+        ReaderBackend(lines),
+        texts=True,
+        marks=None if marks_of(form) == Marks() else marks_of(form),
+        dropped=UNREADABLE_LINES,
     )
 
 
 def _make_absolute(path: str) -> str:
     # Links are not followed: a link is one source, whatever file it leads to (docs/decisions/0016).
     return os.path.normpath(Path(path).absolute())
-
-
-def _expand_pattern(path: str) -> list[Path]:
-    """Return the files of a path or pattern, sorted; a file with several names counts once."""
-    # A file that exists is meant by its name, even if the name looks
-    # like a pattern. Not `Path.glob`: it takes no absolute pattern.
-    found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207
-    # Of a file and its links (`latest.csv`) the first name counts. Otherwise its rows would count twice.
-    by_place: dict[tuple[int, int], Path] = {}
-    for one in sorted({Path(one).absolute() for one in found if Path(one).is_file()}):
-        # A file that somebody removes meanwhile is none.
-        with suppress(OSError):
-            about = one.stat()
-            by_place.setdefault((about.st_dev, about.st_ino), one)
-    files = list(by_place.values())
-    if not files:
-        raise DataSourceError(
-            "A source must be an existing file or a pattern that "
-            f"matches one; nothing was found at {shown(path)}."
-        )
-    return files

@@ -309,8 +309,8 @@ def _write_server_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQue
     # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
     cell = f"CASE WHEN x IS NULL THEN 0 ELSE width_bucket(x, {edges}) END"
     sql = (
-        "SELECT {group}cell, count(*) AS n, 0 AS reached FROM "
-        f"(SELECT {{group}}{cell} AS cell FROM {{rows}} AS counted) AS placed GROUP BY {{group}}cell"
+        "SELECT {group}cell, count(*) AS n, count(x) AS known, 0 AS reached FROM "
+        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}} AS counted) AS placed GROUP BY {{group}}cell"
     )
     return (BucketQuery(cuts, np.arange(grid.size + 1), sql),)
 

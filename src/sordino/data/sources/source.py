@@ -22,8 +22,9 @@ from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed,
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
-    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, postgresql://...#TABLE, "
-    "a DuckDB relation, a pandas or Polars frame (eager or lazy), or an Arrow table"
+    "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
+    "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, a DuckDB relation, a pandas or Polars "
+    "frame (eager or lazy), or an Arrow table"
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
@@ -98,10 +99,11 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "parquet", "duckdb", "postgres", "relation", "frame" or "lazy frame".
+        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "relation", "frame" or "lazy frame".
     identity : str or None
-        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, what a server says
-        of its table, or `name:NAME` for a table in memory that was given a name.
+        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
+        `excel:FILE#SHEET`, what a server says of its table, or `name:NAME` for a table in memory that was
+        given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
@@ -113,13 +115,15 @@ class Source:
         Whether types may have been found out from values, as pandas does. Then no question is refused for a
         type that one more value could have brought about.
     texts : bool
-        Whether columns are texts unless another type was declared, as in CSV files. Then texts that are
+        Whether columns are texts unless another type was declared, as in text files. Then texts that are
         written as numbers are numbers.
     marks : Marks or None
         By which marks such numbers are written; None: with a decimal point, as the engine reads them.
-    drops : bool
-        Whether rows are dropped by a rule of the format, as lines of CSV files are that do not parse. Then
-        neighbors need not have equally many rows.
+    dropped : str
+        Which rows are dropped by a rule of the format, in words, as lines of text files are that do not
+        parse; empty: none. Where there is such a rule, neighbors need not have equally many rows.
+    declared : bool
+        Whether its columns are those that were declared, as in JSON lines, where no line names all of them.
     ordered : bool
         Whether rows have an order of their own.
     files_known : bool
@@ -137,7 +141,8 @@ class Source:
     inferred: bool = False
     texts: bool = False
     marks: Marks | None = None
-    drops: bool = False
+    dropped: str = ""
+    declared: bool = False
     ordered: bool = True
     files_known: bool = True
     legible: bool = True
@@ -163,7 +168,11 @@ class Source:
         if len(same) == 1:
             return names.index(same[0])
         # Names of columns are public, so the message may help with them.
-        hint = did_you_mean(column, names) or f" The columns are {_list_column_names(names)}."
+        hint = did_you_mean(column, names) or (
+            f" The columns are {_list_column_names(names)}." if names else ""
+        )
+        if self.declared:
+            hint += " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in Python."
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}.{hint}")
 
     def label_index(self, column: str, role: str) -> int:
@@ -344,10 +353,10 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
     return ", ".join(columns) or "1 AS c"
 
 
-def received(types: Sequence[str], indices: Sequence[int]) -> str:
+def received(types: Sequence[str], indices: Sequence[int], *more: str) -> str:
     """Return the SELECT over the rows that were lent, in which each column has its declared type again.
 
-    A text that is no value of that type is NULL.
+    A text that is no value of that type is NULL. `more` are other columns, in SQL.
     """
     # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all the same.
     columns = (
@@ -356,4 +365,4 @@ def received(types: Sequence[str], indices: Sequence[int]) -> str:
         else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
         for index in indices
     )
-    return f"SELECT {', '.join(columns) or '1'} FROM lent"
+    return f"SELECT {', '.join((*columns, *more)) or '1'} FROM lent"

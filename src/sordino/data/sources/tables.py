@@ -16,6 +16,7 @@ from typing import Any, final
 import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
+from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
 from sordino.data.sources.source import UNUSABLE, describe_columns, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -29,6 +30,8 @@ class ParquetReader:
     types: tuple[str, ...]
     # In the words of the engine, which renames columns whose names differ only in case.
     schema: Mapping[str, str] = field(repr=False)
+    # Their columns stand behind those of the files.
+    folders: Folders = NO_FOLDERS
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the files, and return the SELECT over them."""
@@ -36,10 +39,20 @@ class ParquetReader:
         source = engine.open_beside(self.files)
         rows = _write_read_parquet(self.files)
         _check_unchanged(source, rows, self.schema, str(self.files[0]))
-        engine.lend(
-            source.select(f"SELECT {sent(self.types, indices)} FROM {rows} AS file({_all(self.types)})")
+        of_files = [index for index in indices if index < len(self.types)]
+        keys = [index for index in indices if index >= len(self.types)]
+        # Of its folders a row brings along the number of its file, and nothing is looked up here.
+        columns = sent(self.types, of_files) + (f", {_FILE} AS file" if keys else "")
+        engine.lend(source.select(f"SELECT {columns} FROM {rows} AS file({_all(self.types)})"))
+        values = (
+            f"{write_lookup(self.folders.column(index - len(self.types)), 'file')} AS c{index}"
+            for index in keys
         )
-        return received(self.types, indices)
+        return received(self.types, of_files, *values)
+
+
+# The place of a row's file in the list of files.
+_FILE = "file.file_index"
 
 
 def _write_read_parquet(files: Sequence[Path]) -> str:
@@ -67,13 +80,15 @@ def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what:
         raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
 
 
-def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
-    """Read the schemas, and nothing else, of Parquet files.
+def open_parquet(
+    files: Sequence[Path], folders: Folders = NO_FOLDERS
+) -> tuple[ParquetReader, dict[str, str]]:
+    """Read the schemas, and nothing else, of Parquet files; columns of their folders are texts.
 
     Raises
     ------
     DataSourceError
-        If a file is no Parquet file, the schemas differ, or a name occurs twice.
+        If a file is no Parquet file, the schemas differ, or a name occurs twice, also as that of a folder.
     """
     # The engine would take such a name for a pattern.
     strange = [path for path in files if set(str(path)) & set("*?[")]
@@ -90,6 +105,10 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
         ]
         # The engine renames columns. The names that a question uses are those in the files.
         names = [_read_parquet_names(opened, path) for path in files]
+        # What the engine cannot plan fails here, and not after the charge.
+        if folders.keys:
+            rows = f"{_write_read_parquet(files[:1])} AS file({_all(tuple(schemas[0]))})"
+            describe_columns(opened, f"SELECT {_FILE} FROM {rows}", str(files[0]))
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
             raise DataSourceError(
@@ -101,7 +120,9 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
         raise DataSourceError(
             f"The columns of a Parquet file must have different names; those of {files[0]} have not."
         )
-    return ParquetReader(tuple(files), types, schemas[0]), dict(zip(names[0], types, strict=True))
+    check_keys(folders, names[0], files[0])
+    columns = dict(zip(names[0], types, strict=True)) | dict.fromkeys(folders.keys, "VARCHAR")
+    return ParquetReader(tuple(files), types, schemas[0], folders), columns
 
 
 def _read_parquet_names(opened: Engine, path: Path) -> list[str]:

@@ -1,0 +1,1 @@
+"""Sheets of Excel workbooks row by row: the parts of a workbook, the rows of a sheet, what a cell says."""
