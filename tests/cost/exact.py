@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import mpmath
@@ -81,3 +83,59 @@ def best_play(pairs, rounds, gamma):
         return max(sum(value(p * a, q * b, left - 1) for a, b in pair) for pair in pairs)
 
     return value(1.0, 1.0, rounds)
+
+
+def turned(low, high, count):
+    """The law of `count` intervals whose orders turn, by the value of the game at every sum of losses; recursion without a grid."""
+    low, high = Fraction(low), Fraction(high)
+    orders = [
+        [(high, two_points(low, high)[0][2]), (-low, two_points(low, high)[1][2])],
+        [(low, two_points(high, low)[0][2]), (-high, two_points(high, low)[1][2])],
+    ]
+
+    @cache
+    def value(loss, left):
+        """The largest mean under Q of (ratio - 1)^+ after `left` more parts."""
+        if not left:
+            return max(mpmath.exp(mp(loss)) - 1, mpmath.mpf(0))
+        return max(sum(q * value(loss + more, left - 1) for more, q in one) for one in orders)
+
+    # One part has corners at its ends and, where its two orders cross, at 0: all have them at sums of these.
+    losses = {Fraction(0)}
+    for _ in range(count):
+        losses = {loss + more for loss in losses for more in (0, low, high, -low, -high)}
+    losses = sorted(losses)
+    ratios = [mpmath.exp(mp(loss)) for loss in losses]
+    curve = [ratio * value(-loss, count) for loss, ratio in zip(losses, ratios, strict=True)]
+    slopes = [
+        mpmath.mpf(-1),
+        *((curve[i + 1] - curve[i]) / (ratios[i + 1] - ratios[i]) for i in range(len(ratios) - 1)),
+        mpmath.mpf(0),
+    ]
+    masses = [slopes[i + 1] - slopes[i] for i in range(len(ratios))]
+    # Where there is no corner a difference of slopes is 0 up to its last digits.
+    return [
+        (mp(loss), r * q, q)
+        for loss, r, q in zip(losses, ratios, masses, strict=True)
+        if q > mpmath.mpf(10) ** -40
+    ]
+
+
+def best_list(kinds, counts, gamma):
+    """The largest hockey stick of an adversary who picks, by what was seen, the next part of a list and its order.
+
+    `kinds` are lists of pairs as in `best_play`; part i may be played `counts[i]` times.
+    """
+
+    @cache
+    def value(p, q, left):
+        stop = max(p - gamma * q, 0.0)
+        plays = (
+            sum(value(p * a, q * b, (*left[:i], left[i] - 1, *left[i + 1 :])) for a, b in pair)
+            for i, pairs in enumerate(kinds)
+            if left[i]
+            for pair in pairs
+        )
+        return max(stop, *plays) if any(left) else stop
+
+    return value(1.0, 1.0, tuple(counts))

@@ -76,9 +76,9 @@ def test_curve_oracles():
     assert RDP(rho=10**6, choices=sum(math.comb(100, j) for j in range(6))).rdp(2) == pytest.approx(
         2e6 + 18.18970026398, rel=1e-12
     )
-    assert RDP(laplace=1, laplace_steps=1, rho=0.5).zcdp() == 1
+    assert RDP(laplace=1, laplace_steps=1, rho=0.5).zcdp() == Fraction(1, 2) + Pure(epsilon=1).zcdp()
     assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).pure() == Fraction(3, 4)
-    assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).zcdp() == Fraction(9, 32)
+    assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).zcdp() == Pure(epsilon=0.75).zcdp()
     assert RDP(rho=1).epsilon(1e-6) == pytest.approx(ZCDP(rho=1).epsilon(1e-6), rel=1e-12)
     assert RDP(rho=1, choices=5).pure() == RDP(choices=5).zcdp() == RDP(table=((2, 0),)).zcdp() == math.inf
     assert RDP() == RDP(rho=0)

@@ -195,6 +195,7 @@ POINTS = {  # where the function of an operation can be stopped: before and afte
     "draw": ("UPDATE charge", "UPDATE account", "INSERT event"),
     "settle": ("UPDATE charge", "UPDATE account", "INSERT event"),
     "void": ("UPDATE charge", "UPDATE account", "INSERT event"),
+    "keep": ("UPDATE account", "INSERT kept", "INSERT event"),
     "create": ("INSERT account", "INSERT event"),
     "entrust": ("UPDATE account", "INSERT account", "INSERT event"),
     "grant": ("UPDATE account", "INSERT event"),

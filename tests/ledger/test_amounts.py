@@ -13,7 +13,9 @@ from ledger.fakes import REAL, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, canonical_source, canonical_unit
+from sordino.ledger.account.changes import parameters_of
 from sordino.ledger.amounts import decimal, nano_down, nano_up
+from sordino.ledger.renyi import Sums
 from sordino.ledger.schema import ENTRUST, GRANT
 
 
@@ -203,6 +205,7 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
         "./a/../orders-*.csv": here + "/orders-*.csv",
         "/data//x.csv": "/data/x.csv",
         "duckdb:shop.db#orders": f"duckdb:{here}/shop.db#main.orders",
+        "excel:a/../shop.xlsx#Orders #1": f"excel:{here}/shop.xlsx#Orders #1",
         "duckdb:/data/shop.db#Sales.Orders": "duckdb:/data/shop.db#sales.orders",
         "postgresql:7432198765432198765/shop#public.orders": "postgresql:7432198765432198765/shop#public.orders",
         "postgresql://host/db#orders": "postgresql://host/db#orders",
@@ -215,6 +218,9 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
     assert canonical_source(tmp_path / "x.csv") == here + "/x.csv"
     for bad in ("", "a\nb", None, 3):
         with pytest.raises(InvalidParameter, match="source must be"):
+            canonical_source(bad)
+    for bad in ("excel:shop.xlsx", "excel:#Orders", "excel:shop.csv#Orders"):
+        with pytest.raises(InvalidParameter, match="must be written excel:FILE#SHEET"):
             canonical_source(bad)
     for bad in ("duckdb:shop.db", "duckdb:#orders", "duckdb:shop.db#"):
         with pytest.raises(InvalidParameter, match="must be written duckdb:FILE#TABLE"):
@@ -241,14 +247,9 @@ def test_a_share_goes_to_a_child_of_its_own_only(place):
         with pytest.raises(LedgerConflict, match="is not a child of 'orders'. Nothing was granted"):
             ledger.grant(child, 0.25)
         # And the database refuses it as well.
-        assert (
-            ledger._store.apply(GRANT, {"parent": "orders", "child": child, "amount": 1, "body": "{}"})
-            is False
-        )
-        assert (
-            ledger._store.apply(ENTRUST, {"parent": "orders", "child": child, "amount": 1, "body": "{}"})
-            is False
-        )
+        share = {"parent": "orders", "child": child, "body": "{}", **parameters_of(Sums(1))}
+        assert ledger._store.apply(GRANT, share) is False
+        assert ledger._store.apply(ENTRUST, share) is False
     assert (spent(ledger), spent(other)) == (0, Fraction(1, 4))
 
 
@@ -256,9 +257,9 @@ def test_what_fits_by_now_is_not_refused(ledger):
     """Somebody gave something back between the refusal and the question why."""
     ledger.reserve(Pure(epsilon=0.5))
     words = {"what": "This release", "then": "Nothing was read or released."}
-    assert ledger._pages.refuse(5 * 10**8, **words) is None
+    assert ledger._pages.refuse(Sums(5 * 10**8), **words) is None
     with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.500000001 but 0\.5 remains"):
-        ledger._pages.refuse(5 * 10**8 + 1, **words)
+        ledger._pages.refuse(Sums(5 * 10**8 + 1), **words)
 
 
 def test_a_tiny_delta_is_not_rounded_up():

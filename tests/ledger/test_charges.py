@@ -96,7 +96,7 @@ def test_a_mechanism_that_fails_closes_its_charge_even_if_it_is_caught(ledger):
     with ledger.reserve(Mechanism(0.5)) as charge:
         with pytest.raises(ZeroDivisionError):
             charge.release(Mechanism(0.2, error=ZeroDivisionError("no")), [1], entropy=REAL)
-        with pytest.raises(LedgerConflict, match=r"closed \(kept\)"):
+        with pytest.raises(LedgerConflict, match=r"closed \(charged in full\)"):
             charge.release(late, [1], entropy=REAL)
     assert late.noise == []
     assert spent(ledger) == 5 * TENTH

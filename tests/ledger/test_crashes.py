@@ -20,7 +20,7 @@ from sordino.ledger import Ledger
 from sordino.ledger.store import sqlite
 
 KILLED = -9
-NAMES = ("reserve", "draw", "settle", "void", "create", "entrust", "grant")
+NAMES = ("reserve", "draw", "settle", "void", "keep", "create", "entrust", "grant")
 
 
 def charge_once(ledger: Ledger, mark: Path, unit: Fraction = Fraction(1)) -> None:
@@ -74,7 +74,7 @@ def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name, stride):
         done = fatal >= commit
         assert spent(ledger) == (dry.after if done else dry.before), names[fatal]
         assert happened(name, ledger) == done, names[fatal]
-        drawn = {"draw": done and fatal > commit, "settle": True, "void": True}.get(name, False)
+        drawn = {"draw": done and fatal > commit, "settle": True, "void": True, "keep": True}.get(name, False)
         assert mark.exists() == drawn, names[fatal]  # no noise before its draw is committed
         charge_once(ledger, tmp_path / "next")
         assert spent(ledger) == (dry.after if done else dry.before) + REALLY

@@ -18,7 +18,7 @@ from sordino.ledger.store import postgres
 from sordino.process import Process
 
 NAMES = tuple(POINTS)
-USUAL = ("reserve", "draw", "settle")
+USUAL = ("reserve", "draw", "settle", "keep")
 EVERY = [pytest.param(name, marks=() if name in (*USUAL, "grant") else pytest.mark.slow) for name in NAMES]
 WHERE = [
     pytest.param(name, point, moment, marks=() if name in USUAL and moment == "BEFORE" else pytest.mark.slow)
@@ -39,13 +39,13 @@ def done_once(struck, name):
     """Check that the operation was done exactly once, whatever stood in its way."""
     assert spent(struck.ledger) == struck.after
     assert happened(name, struck.ledger) == 1
-    assert struck.noise == (name in {"draw", "settle", "void"})
+    assert struck.noise == (name in {"draw", "settle", "void", "keep"})
 
 
 def not_done(struck, name):
     assert spent(struck.ledger) == struck.before
     assert happened(name, struck.ledger) == 0
-    assert struck.noise == (name in {"settle", "void"})
+    assert struck.noise == (name in {"settle", "void", "keep"})
 
 
 def in_background(do):

@@ -94,7 +94,7 @@ def test_a_full_disk_at_every_write_changes_nothing(tmp_path, monkeypatch, name)
             assert len(failed) == 1
         sqlite_module.close_all()
         assert (spent(struck.ledger), happened(name, struck.ledger)) == (struck.before, 0)
-        assert struck.noise == (name in {"settle", "void"})
+        assert struck.noise == (name in {"settle", "void", "keep"})
     struck.do()
     assert (spent(struck.ledger), happened(name, struck.ledger)) == (struck.after, 1)
 
@@ -114,7 +114,7 @@ def test_an_error_after_the_commit_leaves_what_was_committed(tmp_path, monkeypat
         refused(struck.do, "an input/output error")
     sqlite_module.close_all()
     assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
-    if name in {"draw", "settle"}:
+    if name in {"draw", "settle", "keep"}:
         refused(struck.do, "elsewhere", LedgerConflict)
         assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
 
@@ -213,5 +213,5 @@ def test_a_charge_that_cannot_be_settled_stays_in_full_and_its_release_is_not_lo
     assert all(
         "stays in full: it could not be settled" in words and "disk is full" in words for words in said
     )
-    refused(charge.settle, "closed (kept)", LedgerConflict)
+    refused(charge.settle, "closed (charged in full)", LedgerConflict)
     assert spent(ledger) == Fraction(1, 2)

@@ -17,6 +17,7 @@ from ledger.fakes import PLACE, REAL, Mechanism, child, finished, make, raw, ref
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.schema import VERSION
 from sordino.ledger.store import sqlite
 
 
@@ -149,10 +150,10 @@ def test_files_of_others_are_left_as_they_are(tmp_path):
 def test_a_newer_schema_is_refused(tmp_path):
     ledger = make(tmp_path / "budget.db")
     sqlite.close_all()
-    raw(ledger.url, "PRAGMA user_version = 3")
+    raw(ledger.url, f"PRAGMA user_version = {VERSION + 1}")
     refused(
         lambda: Ledger.open(ledger.url, account="orders"),
-        "has schema 3 but this version of sordino knows schemas up to 2",
+        f"has schema {VERSION + 1} but this version of sordino knows schemas up to {VERSION}",
     )
     refused(lambda: make(ledger.url, 1, "other"), "use a newer sordino")
 
@@ -164,7 +165,7 @@ def test_the_file_says_what_it_is(tmp_path):
         raw(ledger.url, f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version", "journal_mode")
     ] == [
         0x534F5244,
-        2,
+        VERSION,
         "delete",  # as SQLite calls every mode but WAL where nobody has said more
     ]
 

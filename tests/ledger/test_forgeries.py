@@ -11,6 +11,7 @@ import pytest
 from ledger.fakes import REAL, Mechanism, make, raw, spent
 from sordino.cost import Pure
 from sordino.ledger import Ledger
+from sordino.ledger.amounts import amount_of, nano_up
 
 NUMBER, KIND, CHARGE, AMOUNT, SPENT, LIMIT, BODY = range(7)
 
@@ -39,7 +40,7 @@ def _forged(run, account, change):
         event[NUMBER] = number
         *_, body = event
         head = hashlib.sha256(" ".join([head, *map(str, event)]).encode()).hexdigest()
-        run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", account, *event[:BODY], head, body)
+        run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", account, *event[:BODY], head, body)
     for key in {event[CHARGE] for event in events if event[KIND] == "reserve"}:
         mine = [event for event in events if event[CHARGE] == key]
         by_kind = {
@@ -61,7 +62,7 @@ def used(request, tmp_path):
     with ledger.reserve(Pure(epsilon=0.6)) as charge:
         charge.release(Mechanism(0.6), [1], entropy=REAL)
     ledger.reserve(Pure(epsilon=0))
-    assert spent(ledger) == charge.reserved
+    assert spent(ledger) == amount_of(nano_up(charge.reserved))
     return ledger
 
 

@@ -113,7 +113,7 @@ TEAM = "WHERE name = 'team'"
 ORDERS = "WHERE name = 'orders'"
 LEFT = "WHERE id = (SELECT id FROM ~charge WHERE state = 'drawn')"
 ADD = (
-    "INSERT INTO ~event SELECT account, {}, kind, charge, amount, spent, allowance, head, body FROM ~event"
+    "INSERT INTO ~event SELECT account, {}, kind, charge, amount, spent, allowance, head, body, sums FROM ~event"
     " WHERE account = 'orders' AND number = {}"
 )
 TAMPERING = {

@@ -13,6 +13,7 @@ from ledger.fakes import NANO, REAL, Entropy, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, Range, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.amounts import amount_of, nano_up
 from sordino.ledger.schema import OPERATIONS, SETTLE, VOID
 from sordino.ledger.store.store import store_at
 
@@ -64,13 +65,13 @@ def test_a_larger_budget_allows_more():
 def test_small_releases_cost_less_on_the_zcdp_meter(place):
     """A thousand answers at epsilon 0.01 fit into (1, 1e-6) and not into a pure 1."""
     each = Pure(epsilon=0.005)
-    rho = Fraction(5, 1000) ** 2 / 2
+    rho = each.zcdp()
     ledger = make(place, 1, delta=1e-6, meter="zcdp")
     with ledger.reserve((each,) * 900) as charge:
         assert charge.reserved == 900 * rho
         for _ in range(3):
             charge.release(Mechanism(0.005), [1], entropy=REAL)
-    assert spent(ledger) == 3 * rho
+    assert spent(ledger) == amount_of(nano_up(3 * rho))
     statement = ledger.statement()
     assert (statement.measure, statement.meter, statement.delta) == ("rho", "zcdp", Fraction(1, 10**6))
     assert statement.to_dict()["measure"] == "rho"
@@ -80,8 +81,8 @@ def test_costs_of_both_notions_are_added_in_rho(place):
     ledger = make(place, 1, delta=1e-6, meter="zcdp")
     ledger.reserve(ZCDP(rho=0.01)).draw(ZCDP(rho=0.01))
     ledger.reserve((Pure(epsilon=0.1), ZCDP(rho=0.001)))
-    assert spent(ledger) == Fraction(16, 1000)
-    with pytest.raises(BudgetExceeded, match=r"needs rho 0\.01 but 0\.008355\d* remains"):
+    assert spent(ledger) == amount_of(nano_up(Fraction(11, 1000) + Pure(epsilon=0.1).zcdp()))
+    with pytest.raises(BudgetExceeded, match=r"needs rho 0\.01 but 0\.0083601\d* remains"):
         ledger.reserve(ZCDP(rho=0.01))
 
 
@@ -91,11 +92,10 @@ def test_what_was_drawn_does_not_come_back_on_the_zcdp_meter(place):
         charge.release(Mechanism(0.1, spends=0, per_transcript=True), [1], entropy=REAL)
     (line,) = ledger.statement().charges
     assert (line.reserved, line.drawn, line.settled) == (
-        Fraction(2, 100),
-        Fraction(5, 1000),
-        Fraction(5, 1000),
+        amount_of(nano_up(Pure(epsilon=0.2).zcdp())),
+        *[amount_of(nano_up(Pure(epsilon=0.1).zcdp()))] * 2,
     )
-    assert spent(ledger) == Fraction(5, 1000)  # what was not drawn did come back
+    assert spent(ledger) == line.settled  # what was not drawn did come back
 
 
 @pytest.mark.parametrize("says", [False, None, 1, "yes", [True]])
@@ -133,7 +133,7 @@ def test_a_release_that_spent_more_keeps_the_full_charge_on_either_meter(place):
         pytest.raises(LedgerConflict, match="more than its mechanism declared"),
     ):
         charge.release(Odd(0.1), [1], entropy=Entropy())
-    assert spent(ledger) == Fraction(2, 100)
+    assert spent(ledger) == amount_of(nano_up(Pure(epsilon=0.2).zcdp()))
     for says in (True, False):
         with (
             ledger.reserve(Pure(epsilon=0.01)) as charge,
@@ -143,7 +143,7 @@ def test_a_release_that_spent_more_keeps_the_full_charge_on_either_meter(place):
 
 
 def test_a_pure_bound_of_one_transcript_may_exceed_the_average_on_the_zcdp_meter(place):
-    """3 of at most 4 epsilons, of which 2 ranges of width 3 are: 9/2 > 9/4 rhos, and yet no more than was declared."""
+    """3 of at most 4 epsilons are worth more than 2 ranges of width 3, and yet are no more than was declared."""
 
     class Ranges(Mechanism):
         cost = repeat(Range(low=0.01, high=0.02), 2)
@@ -151,7 +151,8 @@ def test_a_pure_bound_of_one_transcript_may_exceed_the_average_on_the_zcdp_meter
     ledger = make(place, 1, delta=1e-6, meter="zcdp")
     with ledger.reserve(Ranges.cost) as charge:
         charge.release(Ranges(0.04, spends=0.03, per_transcript=True), [1], entropy=REAL)
-    assert spent(ledger) == Fraction(9, 40000)
+    assert Pure(epsilon=0.03).zcdp() > Ranges.cost.zcdp()
+    assert spent(ledger) == amount_of(nano_up(Ranges.cost.zcdp()))
     with (
         ledger.reserve(Ranges.cost) as charge,
         pytest.raises(LedgerConflict, match="more than its mechanism declared"),
@@ -173,6 +174,8 @@ def test_the_database_itself_refuses_a_refund_of_what_was_drawn(place, operation
         "reserved": row.reserved,
         "drawn": row.drawn,
         "draws": 1,
+        "pure": 0,
+        "failing": 0,
         "body": "{}",
     }
     store = store_at(place)
@@ -208,6 +211,10 @@ def test_a_charge_of_another_meter_is_refused_by_the_database(place):
         "account": "orders",
         "charge": "9f" * 16,
         "amount": 1,
+        "pure": 0,
+        "failing": 0,
+        "impure": 0,
+        "alpha": "",
         "digest": "9f" * 32,
         "lock": "9f" * 32,
         "body": "{}",
@@ -240,7 +247,7 @@ def test_shares_are_counted_in_the_measure_of_the_meter(place):
         ({"meter": "zcdp", "delta": math.nan}, r"in \[0, 1\)"),
         ({"meter": "zcdp", "delta": "1e-6"}, r"in \[0, 1\)"),
         ({"meter": "zcdp", "delta": True}, r"in \[0, 1\)"),
-        ({"delta": 1e-6}, "must be 0 on the pure meter"),
+        ({"delta": 1e-6, "meter": "pure"}, "must be 0 on the pure meter"),
         ({"meter": "rdp"}, "meter must be"),
         ({"epsilon": 1e-12}, "at least a billionth"),
         ({"meter": "zcdp", "delta": 1e-300, "epsilon": 1e-8}, "at least a billionth of rho"),

@@ -155,11 +155,12 @@ def check_migrated(path):
         for e in history(path, n)
     ]
     assert sorted(drawn) == sorted(DRAWS)
-    assert raw(path, "PRAGMA user_version") == [(2,)]
+    assert raw(path, "PRAGMA user_version") == [(4,)]
     assert {name for (name,) in raw(path, "SELECT name FROM sqlite_master WHERE type = 'table'")} == {
         "account",
         "charge",
         "event",
+        "kept",
     }
 
 
@@ -251,7 +252,7 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
             sqlite.close_all()
 
         assert in_child(killed) == -9
-        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (2,)], counter.seen[
+        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (4,)], counter.seen[
             fatal
         ]
         if fatal % 21 == 0 or fatal >= commit - 1:

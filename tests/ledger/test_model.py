@@ -15,6 +15,7 @@ from ledger.fakes import NANO, PLACE, REAL, Mechanism, resumed, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, LedgerConflict
 from sordino.ledger import Budget, Ledger
+from sordino.sheet import Sheet
 from support.postgres import fresh
 
 LIMIT = Fraction(100, NANO)
@@ -144,14 +145,36 @@ class Model(RuleBasedStateMachine):
             with one["charge"]:
                 pass
             self.taken[one["name"]][one["number"]] = up(one["spent"])
+            self.keep(one)
+        else:
+            self.keep_nothing(one)
         for late in (one["charge"].settle, twin.settle, lambda: twin.draw(Pure(epsilon=0))):
             with pytest.raises(LedgerConflict):
                 late()
+
+    def keep(self, one):
+        """What was settled keeps releases, and no other process does, nor this one again out of turn."""
+        name, charge = one["name"], one["charge"]
+        for part in range(len(self.keys) % 3):
+            rows = [{"x": one["number"]}] * part
+            sheet = Sheet(facts={"part": part}, columns=["x"], rows=rows, notes=[], hidden=[])
+            late = resumed(charge)
+            charge.keep(sheet)
+            assert self.ledgers[name].read_release(charge.id, part=part + 1) == sheet
+            with pytest.raises(LedgerConflict, match="kept elsewhere"):
+                late.keep(sheet)
+        assert self.ledgers[name].charge(charge.id).kept == len(self.keys) % 3
+
+    def keep_nothing(self, one):
+        with pytest.raises(LedgerConflict, match="must have been settled"):
+            one["charge"].keep(Sheet(facts={}, columns=(), rows=[]))
+        assert self.ledgers[one["name"]].charge(one["charge"].id).kept == 0
 
     @rule(one=consumes(charges))
     def fail(self, one):
         with pytest.raises(LedgerConflict if one["kept"] else ValueError, match="closed|mine"), one["charge"]:
             raise ValueError("mine")
+        self.keep_nothing(one)
 
     @rule(one=consumes(charges))
     def void(self, one):
@@ -163,6 +186,7 @@ class Model(RuleBasedStateMachine):
                 late()
         with pytest.raises(LedgerConflict, match="closed already"):
             self.ledgers[one["name"]].void(one["charge"].id, reason="again")
+        self.keep_nothing(one)
 
     @rule(child=st.sampled_from(list(CHILDREN)), amount=AMOUNTS)
     def grant(self, child, amount):

@@ -44,7 +44,7 @@ def kept(place, folder):
     """Return everything that the ledger, and the server, have written."""
     yield from (path.read_bytes() for path in Path(folder).iterdir() if path.is_file())
     if place.startswith("postgresql:"):
-        for table in ("ledger", "account", "charge", "event"):
+        for table in ("ledger", "account", "charge", "event", "kept"):
             yield repr(raw(place, f"SELECT * FROM ~{table}")).encode()
         yield own_server().log.read_bytes()
 

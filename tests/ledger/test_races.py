@@ -126,6 +126,8 @@ def test_a_draw_must_know_slot_and_sum(ledger):
         "charge": charge.id,
         "key": charge._key,
         "amount": 10**8,
+        "pure": 0,
+        "failing": 0,
         "body": '{"slot": 1}',
     }
     for slot, before in ((0, 10**8), (2, 10**8), (1, 0), (1, 10**8 - 1), (1, 2 * 10**8)):

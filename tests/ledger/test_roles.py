@@ -123,7 +123,14 @@ TOUCHES = (
     "SELECT * FROM ~{0} FOR UPDATE",
     "DO $$ BEGIN LOCK TABLE ~{0} IN EXCLUSIVE MODE; END $$",
 )
-UPDATED = ("account.spent", "account.allowance", "charge.settled", "event.body", "ledger.version")
+UPDATED = (
+    "account.spent",
+    "account.allowance",
+    "charge.settled",
+    "event.body",
+    "kept.sheet",
+    "ledger.version",
+)
 
 
 def test_a_permitted_role_cannot_touch_a_table(charger):
@@ -153,7 +160,14 @@ def test_a_permitted_role_cannot_touch_a_table(charger):
                 assert connection.execute(asked.encode()).fetchone() == (False,)
 
 
-TEXTS = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": '{"digest": ""}'}
+TEXTS = {
+    "charge": "9f" * 16,
+    "digest": "9f" * 32,
+    "lock": "9f" * 32,
+    "body": '{"digest": ""}',
+    "sheet": "{}",
+    "alpha": "",
+}
 
 
 def called(url, operation, **changed):
@@ -168,7 +182,12 @@ def called(url, operation, **changed):
 
 
 def test_only_charging_functions_can_be_called(charger):
-    assert {operation.name for operation in OPERATIONS if operation.charging} == {"reserve", "draw", "settle"}
+    assert {operation.name for operation in OPERATIONS if operation.charging} == {
+        "reserve",
+        "draw",
+        "settle",
+        "keep",
+    }
     for operation in OPERATIONS:
         if operation.charging:
             assert called(charger, operation) is False
@@ -185,6 +204,7 @@ FACTS = {
     "adjacency": "add-remove",
     "unit": 'column "customer"',
     "source": "/data/orders.parquet",
+    "alpha": "",
 }
 
 
@@ -332,6 +352,9 @@ def test_shadows_of_names_change_nothing(owner, charger, path):
             **FACTS,
             **TEXTS,
             "account": "orders",
+            "pure": 0,
+            "failing": 0,
+            "impure": 0,
             "lock": hashlib.sha256(b"key").hexdigest(),
             "key": "key",
         }

@@ -67,7 +67,7 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
     said += [repr(event) + repr(event.to_dict()) for event in ledger.history()]
     said += [
         repr(row)
-        for table in ("account", "charge", "event")
+        for table in ("account", "charge", "event", "kept")
         for row in raw(guarded.url(), f"SELECT * FROM ~{table}")
     ]
     failing = [

@@ -22,7 +22,7 @@ from sordino.ledger.store import postgres, store
 
 STEPS = [
     (name, point, moment)
-    for name in ("reserve", "draw", "settle")
+    for name in ("reserve", "draw", "settle", "keep")
     for point in POINTS[name]
     for moment in ("BEFORE", "AFTER")
 ]
@@ -30,6 +30,7 @@ QUICK = {
     ("reserve", "INSERT event", "AFTER"),
     ("draw", "UPDATE charge", "BEFORE"),
     ("settle", "UPDATE account", "AFTER"),
+    ("keep", "INSERT kept", "AFTER"),
 }
 WHERE = [pytest.param(*step, marks=() if step in QUICK else pytest.mark.slow) for step in STEPS]
 
@@ -96,7 +97,7 @@ def test_a_server_that_crashes_between_two_statements(own, tmp_path, name, point
 
 
 @pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT], ids=["crashes", "ends its sessions"])
-@pytest.mark.parametrize("name", ["reserve", "draw", "settle"])
+@pytest.mark.parametrize("name", ["reserve", "draw", "settle", "keep"])
 def test_a_server_that_goes_in_the_middle_of_a_commit(own, tmp_path, name, how):  # noqa: F811
     struck = prepare(name, make(own.url()), tmp_path / "mark")
     with suppress(psycopg.OperationalError), committing(own.url()) as barrier:

@@ -172,7 +172,7 @@ def test_a_read_only_server_says_so(server):
 @pytest.mark.parametrize("asked", ["off", "local", "remote_write", "on", "remote_apply"])
 def test_every_operation_insists_on_a_durable_commit(server, operation, asked):
     make(server)
-    texts = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}"}
+    texts = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}", "sheet": "{}"}
     values = [
         0 if kind == "bigint" else texts.get(name, "pure") for name, kind in operation.parameters.items()
     ]
@@ -235,8 +235,8 @@ def test_schemas_that_are_not_this_ledgers_are_left_alone(server):
         ("CREATE SCHEMA sordino", "is not a ledger; it was left as it is"),
         ("CREATE TABLE sordino.ledger (version BIGINT)", "schema None but"),
         (
-            "INSERT INTO sordino.ledger VALUES (3)",
-            "has schema 3 but this version of sordino knows schema 2; use a newer sordino",
+            "INSERT INTO sordino.ledger VALUES (5)",
+            "has schema 5 but this version of sordino knows schema 4; use a newer sordino",
         ),
     ):
         raw(server, sql)

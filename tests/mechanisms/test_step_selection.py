@@ -7,9 +7,10 @@ import json
 import math
 import pickle
 import traceback
+from bisect import bisect_left, bisect_right
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import mpmath
@@ -25,7 +26,7 @@ from sordino.mechanisms import step_selection as public
 from sordino.mechanisms.smooth import smooth_step_selection as smooth
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
 from sordino.mechanisms.smooth.smooth_step_selection import losers_fit
-from sordino.mechanisms.smooth.step_atoms import DIGITS, FINE, ROOM, heights, ratio_for
+from sordino.mechanisms.smooth.step_atoms import DIGITS, FINE, ROOM, heights, least_counts, ratio_for
 from support.steps import law, losers
 
 CANARY = 86753099173
@@ -79,13 +80,66 @@ def test_a_rate_is_affordable_for_certain():
     ("epsilon", "m"), [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)]
 )
 def test_the_budget_is_divided_and_used_up(epsilon, m):
-    split = made(epsilon=epsilon, candidates=m, beta=0.3).split
+    mechanism = made(epsilon=epsilon, candidates=m, beta=0.3)
+    split, ratio = mechanism.split, ratio_for(*mechanism._numbers)
     assert sum(split) == (Fraction(str(epsilon)) if isinstance(epsilon, float) else epsilon)
     assert split.winner > 0
-    assert losers_fit(*split, m)
+    assert losers_fit(*split, m, ratio)
     assert split.winner * (1 << 40) % 1 == 0
     more = split.winner * Fraction(101, 100)
-    assert more >= sum(split) or not losers_fit(more, sum(split) - more, m), "noise could be smaller"
+    assert more >= sum(split) or not losers_fit(more, sum(split) - more, m, ratio), "noise could be smaller"
+
+
+@pytest.mark.parametrize(
+    ("rate", "m", "beta", "before", "share"),
+    [
+        ("0.1", 20, "0.01", 0.2605, 0.2122),
+        ("0.1", 20, "0.05", 0.2605, 0.2258496115167),
+        ("0.3", 5, "0.2", 0.2969, 0.2874),
+        ("0.5", 2, "0.01", 0.1135, 0.1103),
+        ("0.3", 5, "0.01", 0.2969, 0.2572),
+    ],
+)
+def test_losers_pay_less_where_the_bound_moves_little(rate, m, beta, before, share):
+    """Values of two other programs, on ideal heights; how far a scale moves decides which losers it can reach."""
+    ratio = ratio_for(Fraction(beta), Fraction(1), Fraction(10**9))
+    rough = 1.0005 if len(str(share)) < 8 else 1 + 1e-7
+    assert losers_fit(Fraction(rate), Fraction(share * rough), m, ratio)
+    assert not losers_fit(Fraction(rate), Fraction(share / rough), m, ratio)
+    assert losers_fit(Fraction(rate), Fraction(before * 1.0005), m)
+    assert not losers_fit(Fraction(rate), Fraction(share * rough), m), "without the heights it is not known"
+    assert not losers_fit(
+        Fraction(rate), Fraction(share / rough), m, ratio_for(Fraction(40), Fraction(1), Fraction(10**9))
+    )
+
+
+@pytest.mark.parametrize("beta", ["0.01", "0.05", "0.2", "0.7"])
+def test_a_loser_that_loses_a_height_stayed_behind_many(beta):
+    """Every lead and every move of the scale on a fine grid. The broken twin counts one height more."""
+    ratio = ratio_for(Fraction(beta), Fraction(1), Fraction(10**9))
+    atoms = [Fraction(z, 1 << DIGITS) for z in heights(ratio)(range(400))]
+    counts = least_counts(ratio)
+    assert list(counts) == sorted(counts)
+    reached = []
+    for k in (0, 1, 2, 5, 12, 30):
+        [fewest] = smooth._fewest_allowed([k], ratio)
+        # Heights beyond those are so far apart that a level decides alone.
+        if fewest + 6 > len(counts):
+            continue
+        assert fewest == max(k + 3, sum(z <= (1 + ratio) * atoms[k] + 2 for z in atoms))
+        scales = [1 + (ratio - 1) * Fraction(i, 8) for i in range(1, 9)]
+        for height, scale, tiny in product(atoms[: fewest + 6], scales, (0, Fraction(1, 10**6))):
+            lead = height - atoms[k] + tiny
+            if lead <= 0:
+                continue
+            before, after = atoms[k] + lead, atoms[k + 1] + (lead - 2) / scale
+            for behind in (bisect_left, bisect_right):
+                lost = behind(atoms, before) - behind(atoms, after)
+                assert lost <= 1
+                if lost > 0:
+                    assert behind(atoms, before) >= fewest
+                    reached.append((k, behind(atoms, before) - fewest))
+    assert min(over for _, over in reached) == 0, "one height more is lost by somebody"
 
 
 def test_a_single_candidate_and_a_public_scale_leave_all_to_the_winner():

@@ -15,7 +15,7 @@ from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.selection import transcripts
 from sordino.audit.enumeration.subjects import subject_of
-from sordino.cost import BoundedRange, Pure, Range, repeat
+from sordino.cost import BoundedRange, GumbelStage, Pure, repeat
 from sordino.mechanisms import gumbel_sparse_vector
 from sordino.mechanisms.gumbel_sparse_vector import Uniform, decide, select_positives, stages
 from support.fit import LEVEL
@@ -176,19 +176,24 @@ def test_each_transcript_is_held_to_what_it_spent(monotone, n, c):
 def test_the_costs(c):
     m = GumbelSparseVector(threshold=0, positives=c, epsilon=c, sensitivity=COUNTING)
     assert (m.threshold_epsilon, m.positive_epsilon) == (HALF, HALF)
-    assert m.cost == repeat(Range(low=HALF, high=ONE), c)
+    assert m.cost == repeat(GumbelStage(epsilon=HALF, monotone=True), c)
     assert m.cost.pure() == c
-    assert m.cost.zcdp() == c * Fraction(9, 8) * HALF**2
-    assert m.cost.zcdp() == c * Fraction(1, 8) * (HALF + 2 * HALF) ** 2
+    assert m.cost.zcdp() < c * Fraction(228, 1000) * HALF**2, "the interval of the loss alone gives 1.125"
     general = GumbelSparseVector(threshold=0, positives=c, epsilon=3 * c, sensitivity=EITHER)
     assert (general.threshold_epsilon, general.positive_epsilon) == (1, 2)
-    assert general.cost == Pure(epsilon=3 * c)
+    assert general.cost == repeat(GumbelStage(epsilon=1, monotone=False), c)
+    assert general.cost.pure() == 3 * c
+    assert general.cost.zcdp() < c * Fraction(498, 1000), "the pure epsilon alone gives 2.72"
 
 
 def test_the_claims_hold_and_are_reached():
     for report in audit.run_claims("GumbelSparseVector"):
         report.raise_if_broken()
-        assert report.tight
+        assert report.tight == report.claim.tight
+        # What is not attained is a curve: lists of twelve come near.
+        if not report.tight:
+            for one in report.reports:
+                assert max(each.at_least / each.claimed for each in one.divergences) > 0.85
 
 
 def sold(m, n, cost):

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, HybridTopK, Seeded, Sensitivity, audit
+from sordino import COUNTING, HybridTopK, InvalidParameter, Seeded, Sensitivity, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
@@ -164,6 +164,51 @@ def test_what_is_declared_is_what_is_enumerated():
     assert wide.spent(1).pure() == 3 * 2 * wide.noise.rate == Fraction(3, 4), "one and a half steps are two"
 
 
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("known", ["candidates", "domain_size"])
+def test_as_many_items_as_places_need_less_noise(k, known):
+    """A full list costs 2k - 1 bounds and not 2k; a mechanism that was told so refuses every other list."""
+    alone = HybridTopK(k=k, threshold=3, epsilon=1, sensitivity=EITHER, **{known: k})
+    among_others = HybridTopK(k=k, threshold=3, epsilon=1, sensitivity=EITHER, **{known: k + 1})
+    assert alone.noise.rate == Fraction(1, 2 * k - 1) > among_others.noise.rate == Fraction(1, 2 * k)
+    assert [alone.spent(s).pure() for s in range(k + 1)] == [
+        min(2 * s + 1, 2 * k - 1) * alone.noise.rate for s in range(k + 1)
+    ]
+    assert [among_others.spent(s).pure() for s in range(k + 1)] == [
+        min(2 * s + 1, 2 * k) * among_others.noise.rate for s in range(k + 1)
+    ]
+    monotone = HybridTopK(k=k, threshold=3, epsilon=1, sensitivity=COUNTING, **{known: k})
+    assert monotone.noise.rate == Fraction(1, k)
+
+
+def test_a_list_of_another_length_is_refused():
+    three = HybridTopK(k=3, threshold=3, epsilon=1, sensitivity=EITHER, candidates=3)
+    assert three.release([5, 4, 3]).indices.size <= 3
+    for answers in ([5, 4], [5, 4, 3, 2]):
+        with pytest.raises(
+            InvalidParameter,
+            match=r"at most the number of answers 2|as many answers as there are candidates, 3; got 4",
+        ):
+            three.release(answers)
+    with pytest.raises(InvalidParameter, match="candidates must be at least k, 3; got 2"):
+        HybridTopK(k=3, threshold=3, epsilon=1, sensitivity=EITHER, candidates=2)
+    with pytest.raises(InvalidParameter, match="candidates must be None with a domain size"):
+        HybridTopK(k=3, threshold=3, epsilon=1, sensitivity=EITHER, candidates=3, domain_size=3)
+    with pytest.raises(InvalidParameter, match="candidates"):
+        HybridTopK(k=3, threshold=3, epsilon=1, sensitivity=EITHER, candidates=0)
+
+
+@pytest.mark.slow
+def test_the_noise_of_a_list_without_others_is_convicted_where_there_are_others():
+    """The broken twin: made for one item, and given two. As the threshold falls it loses two rates."""
+    alone = HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER, candidates=1)
+    others = HybridTopK(k=1, threshold=-20, epsilon=8, sensitivity=EITHER, candidates=2)
+    assert others.noise == alone.noise
+    report = audit.exact(twin(others, 2, cost=alone.cost, cost_of=None), answers_a=(1, 0), answers_b=(0, 1))
+    assert report.broken
+    assert report.epsilon_at_least == pytest.approx(8, abs=1e-5)
+
+
 @pytest.mark.slow
 def test_the_claims_hold_and_are_reached():
     general, monotone, laplace = audit.run_claims("HybridTopK")
@@ -172,7 +217,9 @@ def test_the_claims_hold_and_are_reached():
         assert report.tight
     assert not laplace.broken
     losses = [report.epsilon_at_least for report in general.reports]
-    assert losses == pytest.approx([2, 4, 6, 6], abs=1e-6), "1/2, all and 3/4 of epsilon 4, 4 and 8"
+    assert losses == pytest.approx([2, 4, 6, 6, 6], abs=1e-6), (
+        "1/2, all and 3/4 of epsilon 4, 4 and 8; all of 6 where there are no other items"
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold": 1.5}, {"sensitivity": COUNTING}])
@@ -190,7 +237,8 @@ def test_a_domain_has_the_law_of_the_list(noise, statement):
     known = {"k": 2, "threshold": 1, "epsilon": 8, "sensitivity": statement, "noise": noise}
     for a, b in (((1, 0), (1, 1)), ((0, 2), (0, 1))):
         of_list, of_domain = (
-            audit.exact(HybridTopK(**known, domain_size=size), answers_a=a, answers_b=b) for size in (None, 2)
+            audit.exact(HybridTopK(**known, **two), answers_a=a, answers_b=b)
+            for two in ({"candidates": 2}, {"domain_size": 2})
         )
         assert of_domain.epsilon_at_least == pytest.approx(of_list.epsilon_at_least, abs=1e-9)
         assert of_domain.outputs == of_list.outputs

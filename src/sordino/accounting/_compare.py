@@ -62,7 +62,7 @@ class Comparison:
     >>> print(accounting.compare([cost.Pure(epsilon=0.1)] * 20, delta=1e-6))
     20 costs at delta 1e-06, epsilon by
       sum    2.0000
-      zCDP   2.1420
+      zCDP   2.1410
       RDP    1.8609
       exact  1.7887
       PLD    1.7887  reference

@@ -20,9 +20,14 @@ from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
 from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
 from sordino.cost.keys import ordered
+from sordino.cost.loss_law import LARGEST, name_intervals
+from sordino.cost.turning import find_grid, find_turning, turning_masses, turns
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 SLACK = 1e-11  # more than the sums of dp_accounting were seen to lose in delta
+_TURNING_CELLS = (
+    1 << 11
+)  # of all intervals that turn together: their losses are rounded to the interval anyway
 MISSING = "dp-accounting is not installed; install sordino[dp-accounting]"
 
 
@@ -59,7 +64,7 @@ class LossDistribution:
         It is inf if there is none, or if delta is at most 1e-11.
         """
         # A part of delta is kept back for what the sums may have lost.
-        left = round_down(checked_delta(delta) - Fraction(SLACK))
+        left = round_down(checked_delta(delta) - Fraction(repr(SLACK)))
         return max(0.0, float(self.distribution.get_epsilon_for_delta(left))) if left > 0 else math.inf
 
     def delta(self, epsilon: float) -> float:
@@ -81,8 +86,9 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair; ZCDP and RDP have
-        none and are refused.
+        Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair, and an RDP with a
+        pure epsilon and a GumbelStage have that of the interval of their loss; ZCDP and other RDP have none
+        and are refused.
     interval : number
         In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as
         long.
@@ -109,6 +115,7 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
 
 def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribution:
     """Return the distribution of the parts of a batch."""
+    parts = name_intervals(parts, stages=True)
     for part, _ in parts:
         if not isinstance(part, Pure | Range | BoundedRange | Approximate):
             raise InvalidParameter(
@@ -126,12 +133,15 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     texts = {
         part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
     }
-    # Parts are ordered alike only if there is one text; with several, each takes its worse order.
-    aligned = texts.pop() if len(texts) == 1 else None
+    # Parts are ordered alike only if there is one text; with several, the order of each may turn.
+    aligned = texts if len(texts) == 1 else set()
     sums = [
-        _compose_with_itself(_distribution_of_part(part, aligned, width), count)
+        _compose_with_itself(_distribution_of_part(part, width), count)
         for part, count in ordered(parts)
+        if not turns(part, aligned)
     ]
+    turning = sorted(find_turning(parts, aligned).items())
+    sums += [_distribution_of_turning(*ends, count, width) for ends, count in turning]
     # In pairs of about equal length: one after the other would take the square of their number.
     while len(sums) > 1:
         sums = [
@@ -143,11 +153,13 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
 def work_of(parts: Parts, width: Fraction) -> Fraction:
     """Return about how many intervals all sums of a batch have together; 0 if a part has no finite loss."""
     listed = [
-        (part, count) for part, count in parts if isinstance(part, Pure | Range | BoundedRange | Approximate)
+        (part, count)
+        for part, count in name_intervals(parts, stages=True)
+        if isinstance(part, Pure | Range | BoundedRange | Approximate)
     ]
     return (
         2 * _largest_total_loss(frozenset(listed)) / width * (1 + len(listed).bit_length())
-        if len(listed) == len(parts)
+        if len(listed) == len(name_intervals(parts, stages=True))
         else Fraction(0)
     )
 
@@ -165,8 +177,8 @@ def _compose_with_itself(distribution: Any, count: int) -> Any:
     return distribution if count == 1 else distribution.self_compose(count)
 
 
-def _distribution_of_part(part: Cost, aligned: str | None, width: Fraction) -> Any:
-    """Return the distribution of one part, by the constructor of dp_accounting that fits it."""
+def _distribution_of_part(part: Cost, width: Fraction) -> Any:
+    """Return the distribution of a part that does not turn, by the constructor of dp_accounting that fits."""
     library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     step = float(width)
     if isinstance(part, BoundedRange):
@@ -177,25 +189,48 @@ def _distribution_of_part(part: Cost, aligned: str | None, width: Fraction) -> A
         return library.from_privacy_parameters(
             common.DifferentialPrivacyParameters(*map(round_up, pair)), step
         )
-    oriented = aligned is not None and part.orientation == aligned
+    # Its order is known, or both ends are equal.
     low, high = round_up(part.low), round_up(part.high)
-    if not oriented:
-        low, high = min(low, high), max(low, high)
     # Masses by their logarithms, because the smaller one may leave the floats.
     whole = math.log(-math.expm1(-(low + high)))
+    upper = {
+        high: math.log(-math.expm1(-low)) - whole,
+        -low: -low + math.log(-math.expm1(-high)) - whole,
+    }
+    return _distribution_of_losses(upper, step, symmetric=low == high)
+
+
+def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: Fraction) -> Any:
+    """Return the distribution of all intervals with the ends `other` < `top` whose order may turn."""
+    step = float(width)
+    grid = find_grid(other, top, count, _TURNING_CELLS) if count > 1 and count * top < LARGEST else None
+    if grid is not None:
+        masses = turning_masses(top, count, grid)
+        reach = count * grid.most
+        cell = top / grid.most
+        upper = {
+            round_up(cell * place): math.log(mass)
+            for place, mass in zip(range(-reach, reach + 1), masses, strict=True)
+            if mass > 0
+        }
+        return _distribution_of_losses(upper, step, symmetric=True)
+    low, high = round_up(other), round_up(top)
+    # Both mirror images at once: with some probability nothing is learned, else randomized response of
+    # the larger end.
+    whole = math.log(-math.expm1(-(low + high)))
     at_high = math.log(-math.expm1(-low)) - whole
-    upper = {high: at_high}
-    if oriented:
-        upper[-low] = -low + math.log(-math.expm1(-high)) - whole
-    else:
-        # Both mirror images at once: with some probability nothing is learned, else randomized response of
-        # the larger end.
-        upper[-high] = at_high - high
-        if low < high:
-            upper[0.0] = -low + math.log(-math.expm1(low - high)) - whole
+    nothing = -low + math.log(-math.expm1(low - high)) - whole if low < high else -math.inf
+    upper = {high: at_high, 0.0: nothing, -high: at_high - high}
+    one = _distribution_of_losses(upper, step, symmetric=True)
+    return _compose_with_itself(one, count)
+
+
+def _distribution_of_losses(upper: dict[float, float], step: float, *, symmetric: bool) -> Any:
+    """Return the distribution with the logarithms of the masses under the first law, by their losses."""
+    library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     lower = {loss: log_mass - loss for loss, log_mass in upper.items()}
     return library.from_two_probability_mass_functions(
-        lower, upper, value_discretization_interval=step, symmetric=not oriented
+        lower, upper, value_discretization_interval=step, symmetric=symmetric
     )
 
 

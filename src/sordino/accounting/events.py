@@ -10,6 +10,8 @@ from sordino.accounting.parts import count_parts, total_of
 from sordino.cost import RDP, Approximate, Cost, Pure
 from sordino.cost.conversion import round_up
 from sordino.cost.keys import ordered
+from sordino.cost.rdp import steps_of
+from sordino.cost.rho import laplace_rho
 from sordino.errors import InvalidParameter
 
 
@@ -72,8 +74,9 @@ def _random_answer_share(epsilon: float) -> float:
 def _bounding_line(part: Cost) -> tuple[Any, Any]:
     """Return slope and level of a line in the order that bounds the curve of one part."""
     if isinstance(part, RDP) and part.choices == 1 and not part.table:
-        # Laplace noise is at most laplace^2/2 times the order, so its curve lies below a line.
-        return part.rho + (part.laplace or 0) ** 2 / 2, part.constant
+        # Laplace noise is at most its rho times the order, so that the curve lies below a line.
+        noise = 0 if part.laplace is None else laplace_rho(part.laplace, steps_of(part))
+        return part.rho + noise, part.constant
     if isinstance(part, Approximate) or part.zcdp() == math.inf:
         raise InvalidParameter(
             f"dp_accounting has no event for {part!r}; use accounting.pld or compose(...).epsilon(delta)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sordino.cost.approximate import Approximate
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
+from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range
@@ -18,6 +19,7 @@ __all__ = [
     "BoundedRange",
     "Composition",
     "Cost",
+    "GumbelStage",
     "Pure",
     "Range",
     "compose",

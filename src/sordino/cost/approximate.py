@@ -34,6 +34,7 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
+from sordino.cost.rho import pure_rho
 
 # ---- failure -----------------------------------------------------------------------------------------------
 
@@ -142,9 +143,9 @@ class Approximate:
         return self.epsilon_ if self.delta_ == 0 else math.inf
 
     def zcdp(self) -> Fraction | float:
-        """Return epsilon^2/2 if delta is 0, else inf."""
+        """Return the rho of the pure epsilon if delta is 0, else inf."""
         # A failure may give everything away, and then every divergence is infinite.
-        return self.epsilon_**2 / 2 if self.delta_ == 0 else math.inf
+        return pure_rho(self.epsilon_) if self.delta_ == 0 else math.inf
 
     def rdp(self, alpha: float) -> float:
         """Return the divergence of randomized response if delta is 0, else inf."""

@@ -31,6 +31,7 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
+from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.keys import KEYS, ordered
 from sordino.cost.loss_law import loss_laws
 from sordino.cost.notion import Cost
@@ -60,8 +61,8 @@ class Composition:
     Examples
     --------
     >>> from sordino import cost
-    >>> cost.compose(cost.Pure(epsilon=1), cost.ZCDP(rho=0.5)).zcdp()
-    Fraction(1, 1)
+    >>> round(float(cost.compose(cost.Pure(epsilon=1), cost.ZCDP(rho=0.5)).zcdp()), 6)
+    0.962117
     >>> round(cost.repeat(cost.Pure(epsilon=0.1), 20).epsilon(1e-6), 4)
     1.7886
     """
@@ -136,9 +137,9 @@ class Composition:
         # Each route is a bound of its own, so the smallest one holds (composition).
         routes = [pure_delta(round_up(pure), at), rdp_delta(summed_rdp(firm), at)]
         routes += [only.delta(at)] if only else []
-        # Two laws are the two orders of the neighbors: both must hold, so the larger delta counts.
-        laws = () if only else loss_laws(firm)
-        routes += [max(law.delta(at) for law in laws)] if laws else []
+        # The laws of one way are the orders of the neighbors: all must hold, so the larger delta counts.
+        ways = () if only else loss_laws(firm)
+        routes += [max(law.delta(at) for law in laws) for laws in ways]
         return raised_delta(failing, min(routes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def _find_lone_interval(parts: Parts) -> Cost | None:
     if len(parts) != 1:
         return None
     ((only, count),) = parts
-    return only if count == 1 and isinstance(only, Pure | Range | BoundedRange) else None
+    return only if count == 1 and isinstance(only, Pure | Range | BoundedRange | GumbelStage) else None
 
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
@@ -203,9 +204,9 @@ def exact_epsilon(parts: Parts, delta: float) -> float:
     only = _find_lone_interval(parts)
     if only:
         return only.epsilon(delta)
-    # Both orders of the neighbors must hold, so the larger epsilon counts.
-    laws = loss_laws(parts)
-    return max(law.epsilon(delta) for law in laws) if laws else math.inf
+    # Every order of the neighbors must hold, so the larger epsilon counts; each way is a bound of its own.
+    ways = loss_laws(parts)
+    return min((max(law.epsilon(delta) for law in laws) for laws in ways), default=math.inf)
 
 
 def _epsilon_routes(parts: Parts) -> Iterable[Callable[[float], float]]:

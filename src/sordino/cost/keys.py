@@ -11,6 +11,7 @@ from typing import Any
 
 from sordino.cost.approximate import Approximate
 from sordino.cost.bounded_range import BoundedRange
+from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range
@@ -40,6 +41,7 @@ KEYS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     BoundedRange: lambda cost: cost.epsilon_.as_integer_ratio(),
     Range: lambda cost: (*cost.low.as_integer_ratio(), *cost.high.as_integer_ratio(), cost.orientation or ""),
     Approximate: lambda cost: (*cost.epsilon_.as_integer_ratio(), *cost.delta_.as_integer_ratio()),
+    GumbelStage: lambda cost: (*cost.epsilon_.as_integer_ratio(), cost.monotone),
     RDP: _rdp_key,
 }
 

@@ -9,17 +9,22 @@ Proof: docs/proofs/dominating-pairs.md.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import round_up, settled
+from sordino.cost.gumbel_stage import GumbelStage, stage_delta
 from sordino.cost.keys import order_key
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range, masses
+from sordino.cost.rdp import RDP
+from sordino.cost.turning import CELLS_OF_LAW, find_grid, find_turning, turning_masses, turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,10 +36,17 @@ POINTS = 1 << 13  # of one cost repeated
 WORK = 1 << 18  # products of points over all sums of different costs
 KINDS = 256  # of different costs
 CELLS = 64  # of the grid for a curve that has no corners of its own
+COARSER = (255, 60)  # cells of intervals that turn, where the finest law leaves no room for the other parts
+TEXTS = 3  # of orientations: each doubles the number of orders that are summed
 LARGEST = 600  # nats; beyond this e^loss leaves the floats
+# Where the chords of a stage lose no more than a share of 10^-9, and e^loss stays small.
+_SMALLEST_STAGE, _LARGEST_STAGE, _STAGE_SLACK = 1e-3, 100.0, 1e-9
 # The largest relative error of one operation on floats.
 _UNIT_ROUNDOFF = 2.0**-53
 _UNDERFLOW_LOSS = 1e-280  # more than what underflow can lose
+
+
+_INTERVALS = Pure | Range | BoundedRange | GumbelStage
 
 
 @dataclass(frozen=True)
@@ -93,42 +105,118 @@ class LossLaw:
         return settled(self.delta, max(guess, 0.0), delta, math.nextafter(float(self.losses[0]), math.inf))
 
 
-@lru_cache(maxsize=8)
-def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
-    """Return laws whose largest curve dominates the list.
+def name_intervals(parts: frozenset[tuple[Cost, int]], *, stages: bool) -> frozenset[tuple[Cost, int]]:
+    """Return the parts with every Rényi curve that has a pure epsilon replaced by that epsilon.
 
-    They are two if its intervals share an orientation, and none if there are too many points. Intervals with
-    one and the same orientation text are summed for both orders of the neighbors. With several texts, or
-    none, each interval takes the larger curve of its two orders.
+    A curve bounds moments and no single loss; the pure epsilon bounds each, and has a dominating law. With
+    `stages` a stage with Gumbel noise is replaced by the interval of its loss as well.
     """
+    if not any(isinstance(part, RDP | GumbelStage) for part, _ in parts):
+        return parts
+    named: Counter[Cost] = Counter()
+    for part, count in parts:
+        epsilon = part.pure() if isinstance(part, RDP) else math.inf
+        if isinstance(epsilon, Fraction):
+            named[Pure(epsilon=epsilon)] += count
+        else:
+            named[part.interval if stages and isinstance(part, GumbelStage) else part] += count
+    return frozenset(named.items())
+
+
+@lru_cache(maxsize=8)
+def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[tuple[LossLaw, ...], ...]:
+    """Return the ways to sum the list: of each way the largest curve of its laws dominates the list.
+
+    A way has one law for each order in which intervals with equal orientation texts can lie, 2^n for n texts.
+    Intervals without a text turn from part to part (`sordino.cost.turning`). There is no way if there are too
+    many points.
+    """
+    named = name_intervals(parts, stages=False)
+    found, plain = _sum_laws(named), name_intervals(named, stages=True)
+    # The law of a stage has many points; where the sums have too many, the few of its interval may do.
+    return found if found or plain == named else _sum_laws(plain)
+
+
+def _sum_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[tuple[LossLaw, ...], ...]:
+    """Return the ways to sum parts that have a law each, or none."""
     # Concentrated and Rényi costs are known by curves only, and have no dominating law here.
-    if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
+    if len(parts) > KINDS or not all(isinstance(part, _INTERVALS) for part, _ in parts):
         return ()
-    texts = {
-        part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
-    }
-    aligned = texts.pop() if len(texts) == 1 else None
     # In one order in every process: sums of floats depend on it in their last digits.
     listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
+    names = sorted(
+        {part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None}
+    )
+    # With many texts there are too many orders: each interval then turns as if it had none.
+    texts = names if len(names) <= TEXTS else []
+    # The finest cells that the sums have room for; without intervals that turn all cells are the same.
+    laws: tuple[LossLaw, ...] = ()
+    for finest in (CELLS_OF_LAW, *COARSER) if find_turning(listed, texts) else ():
+        laws = _sum_in_every_order(listed, texts, finest)
+        if laws and not _misses_a_grid(listed, texts, finest):
+            return (laws,)
+        if laws:
+            break
+    # Ends that missed their grid were raised, so that laws of three points may be the smaller bound.
+    plain = _sum_in_every_order(listed, texts, 0)
+    return tuple(way for way in (laws, plain) if way)
+
+
+def _sum_in_every_order(listed: list[tuple[Cost, int]], texts: list[str], finest: int) -> tuple[LossLaw, ...]:
+    """Return the law of the sum for every way in which the texts can be ordered; none if one has no room."""
     laws = []
-    # Intervals of one text turn together: both orders are summed, both must hold ("Oriented lists").
-    for mirrored in (False, True) if aligned is not None else (False,):
-        lattices = []
-        for part, count in listed:
-            lattice = _dominating_lattice(part, count, aligned, mirrored)
-            if lattice is None or lattice.points > POINTS:
-                return ()
-            lattices.append(lattice)
-        unit = _units_per_nat(lattices)
-        if unit is None:
+    # Intervals of one text turn together, those of two texts need not ("Oriented lists").
+    for turned in product((False, True), repeat=len(texts)):
+        mirrored = dict(zip(texts, turned, strict=True))
+        lattices = _lattices_of_list(listed, mirrored, finest)
+        unit = _units_per_nat(lattices) if lattices is not None else None
+        if lattices is None or unit is None:
             return ()
         laws.append(_sum_independent_losses(lattices, unit))
     return tuple(laws)
 
 
-def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lattice | None:
-    """Return the dominating law of one part; None if it has none or its ends are not floats."""
-    if not 0 < part.pure() <= LARGEST or round_up(part.pure()) < 1e-300:
+def _lattices_of_list(
+    listed: list[tuple[Cost, int]], mirrored: dict[str, bool], finest: int
+) -> list[Lattice] | None:
+    """Return a dominating law for every part, and one for all intervals of equal ends that turn."""
+    lattices = []
+    for part, count in listed:
+        if turns(part, mirrored):
+            continue
+        lattice = (
+            # The larger curve of both orders: a law that holds for either, so that nothing of it turns.
+            _stage_lattice(part, count)
+            if isinstance(part, GumbelStage)
+            else _dominating_lattice(part, count, mirrored)
+        )
+        if lattice is None or lattice.points > POINTS:
+            return None
+        lattices.append(lattice)
+    for (other, top), count in find_turning(listed, mirrored).items():
+        lattice = _turning_lattice(other, top, count, finest)
+        if lattice is None:
+            return None
+        lattices.append(lattice)
+    return lattices
+
+
+def _misses_a_grid(listed: list[tuple[Cost, int]], texts: list[str], finest: int) -> bool:
+    """Tell whether an end of an interval that turns was raised to its grid."""
+    for (other, top), count in find_turning(listed, texts).items():
+        grid = find_grid(other, top, count, finest) if count > 1 else None
+        if grid is not None and other * grid.most != top * grid.fewer:
+            return True
+    return False
+
+
+def _has_floats(end: Fraction) -> bool:
+    return 0 < end <= LARGEST and round_up(end) >= 1e-300
+
+
+def _dominating_lattice(part: Cost, count: int, mirrored: dict[str, bool]) -> Lattice | None:
+    """Return the dominating law of one part that does not turn; None if its ends are not floats."""
+    if not _has_floats(Fraction(part.pure())):
         return None
     # Randomized response, the two-point pair with equal ends.
     if isinstance(part, Pure):
@@ -138,17 +226,28 @@ def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: b
         return _bounded_range_lattice(part.epsilon_, count)
     if not isinstance(part, Range):
         return None
-    # If the order is known, or does not matter, the two-point law of that order dominates.
-    if part.low == part.high or (part.orientation is not None and part.orientation == aligned):
-        low, high = (part.high, part.low) if mirrored else (part.low, part.high)
-        return Lattice(-low, low + high, masses(float(low), float(high)), count)
-    # Otherwise the three-point law, whose curve is the larger one of both orders.
-    top, other = max(part.low, part.high), min(part.low, part.high)
-    reach, rest = float(top), float(other)
-    p_top = masses(rest, reach)[1]
-    p_none = math.exp(-rest) * -math.expm1(-float(top - other)) / -math.expm1(-(reach + rest))
-    # Its masses are those under "Worse order" (dominating-pairs), at -top, 0 and top.
-    return Lattice(-top, top, (p_top * math.exp(-reach), p_none, p_top), count)
+    # The order is known, or does not matter: the two-point law of that order dominates.
+    turned = part.orientation is not None and mirrored.get(part.orientation, False)
+    low, high = (part.high, part.low) if turned else (part.low, part.high)
+    return Lattice(-low, low + high, masses(float(low), float(high)), count)
+
+
+def _turning_lattice(other: Fraction, top: Fraction, count: int, finest: int) -> Lattice | None:
+    """Return the dominating law of intervals that turn, with the ends `other` < `top`."""
+    if not _has_floats(top) or count * top > LARGEST:
+        return None
+    # One alone, or where cells have no room: three points, whose curve is the larger one of both orders.
+    if count == 1 or finest == 0:
+        reach, rest = float(top), float(other)
+        p_top = masses(rest, reach)[1]
+        p_none = math.exp(-rest) * -math.expm1(-float(top - other)) / -math.expm1(-(reach + rest))
+        # Its masses are those under "Worse order" (dominating-pairs), at -top, 0 and top.
+        lattice = Lattice(-top, top, (p_top * math.exp(-reach), p_none, p_top), count)
+        return lattice if lattice.points <= POINTS else None
+    grid = find_grid(other, top, count, finest)
+    if grid is None:
+        return None
+    return Lattice(-count * top, top / grid.most, turning_masses(top, count, grid), 1)
 
 
 def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
@@ -161,6 +260,27 @@ def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
     whole = math.tanh(w / cells / 2) / -math.expm1(-w)
     inner = [2 * whole * math.exp(-w + w * j / cells) for j in range(1, cells)]
     return Lattice(-width, 2 * width / cells, (whole * math.exp(-w), *inner, whole), count)
+
+
+def _stage_lattice(stage: GumbelStage, count: int) -> Lattice | None:
+    """Return the law whose curve joins points of the larger curve of both orders of a stage by chords."""
+    # As many cells on both sides of 0, where the two curves cross.
+    half = min(CELLS, (POINTS - 1) // count) // 2
+    rate, top = float(stage.epsilon_), round_up(stage.pure())
+    if half < 4 or not rate > _SMALLEST_STAGE or top > _LARGEST_STAGE:
+        return None
+    ratios = [math.exp(top * j / half) for j in range(half + 1)]
+    deltas = [stage_delta(rate, stage.monotone, top * j / half) for j in range(half)] + [0.0]
+    slopes = [(deltas[j + 1] - deltas[j]) / (ratios[j + 1] - ratios[j]) for j in range(half)] + [0.0]
+    # Masses are changes of the slope; each is a difference, raised by more than it may have lost ("Chords").
+    gains = [
+        ratios[j] * max(slopes[j] - slopes[j - 1], 0.0) * (1 + _STAGE_SLACK) + _STAGE_SLACK * deltas[j]
+        for j in range(1, half + 1)
+    ]
+    # The curve is its own mirror image, and what is left is the mass of no loss.
+    losses = [gain / ratio for gain, ratio in zip(gains, ratios[1:], strict=True)]
+    rest = max(0.0, 1 - math.fsum(gains) - math.fsum(losses)) + 2 * _STAGE_SLACK
+    return Lattice(-stage.pure(), stage.pure() / half, (*reversed(losses), rest, *gains), count)
 
 
 def _units_per_nat(lattices: list[Lattice]) -> int | None:

@@ -21,6 +21,7 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
+from sordino.cost.rho import pure_rho
 
 
 @final
@@ -61,8 +62,11 @@ class Pure:
         return self.epsilon_
 
     def zcdp(self) -> Fraction:
-        """Return epsilon^2/2 [bun2016, Prop. 3.3]."""
-        return self.epsilon_**2 / 2
+        """Return epsilon tanh(epsilon/2), rounded up: the divergence of randomized response at order 1.
+
+        It is at most epsilon^2/2 [bun2016, Prop. 3.3], and the least rho that holds for every pure epsilon.
+        """
+        return pure_rho(self.epsilon_)
 
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of randomized response, the largest that epsilon allows."""

@@ -21,6 +21,8 @@ from sordino.cost.conversion import (
     checked_epsilon,
     digits,
     nearest,
+    pure_delta,
+    pure_epsilon,
     raise_divergence,
     ratio,
     rdp_delta,
@@ -29,6 +31,7 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
+from sordino.cost.rho import laplace_rho, pure_rho
 from sordino.errors import InvalidParameter
 
 
@@ -139,16 +142,16 @@ class RDP:
     def zcdp(self) -> Fraction | float:
         """Return the smallest rho that is proved, or inf.
 
-        It is the smaller one of rho + constant + min(laplace, laplace^2/2) and half the square of a finite
-        pure epsilon. A constant c is at most c*alpha at every order above 1. A union bound or a table is no
-        line through the origin.
+        It is the smaller one of rho + constant + the rho of the Laplace noise, and that of a finite pure
+        epsilon. A constant c is at most c*alpha at every order above 1. A union bound or a table is no line
+        through the origin.
         """
         if self.choices > 1 or self.table:
             return math.inf
-        # Laplace noise is at most rate^2/2 times the order, and a constant c at most c times it ("Curves").
-        rate = self.laplace or Fraction(0)
-        line = self.rho + self.constant + min(rate, rate**2 / 2)
-        return line if self.rho else min(line, (self.constant + rate) ** 2 / 2)
+        noise = Fraction(0) if self.laplace is None else laplace_rho(self.laplace, steps_of(self))
+        # A constant c is at most c times the order ("Curves").
+        line = self.rho + self.constant + noise
+        return line if self.rho or not self.constant else min(line, pure_rho(Fraction(self.pure())))
 
     def rdp(self, alpha: float) -> float:
         """Return the curve at `alpha`, or its lowest point at a larger order.
@@ -163,19 +166,26 @@ class RDP:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
-        # Where there is a pure epsilon it holds at every delta, and may be the smaller one.
+        # Where there is a pure epsilon its own curve holds, too, and may be the lower one.
         left, pure = round_down(checked_delta(delta)), stated(self.pure())
-        return pure if left == 0 or pure == 0 else min(pure, rdp_epsilon(self.rdp, left))
+        if left == 0 or pure == 0:
+            return pure
+        return min(pure_epsilon(pure, left), rdp_epsilon(self.rdp, left))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
         least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.pure() else rdp_delta(self.rdp, round_down(least))
+        if least >= self.pure():
+            return 0.0
+        at = round_down(least)
+        return min(pure_delta(round_up(self.pure()), at), rdp_delta(self.rdp, at))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters: exact as text, the main ones also as floats."""
+        """Return the notion, the pure epsilon or None, and the parameters: exact as text, and as floats."""
+        pure = self.pure()
         return {
             "notion": "rdp",
+            "epsilon": nearest(pure) if isinstance(pure, Fraction) else None,
             "rho": nearest(self.rho),
             "constant": nearest(self.constant),
             "laplace": None if self.laplace is None else nearest(self.laplace),

@@ -5,16 +5,38 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 from sordino.constraints import POSITIVE, Number, exact, one_of, shown
 from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter, LedgerConflict
-from sordino.ledger.schema import LARGEST
+from sordino.ledger.renyi import (
+    ATTO,
+    LARGEST,
+    LARGEST_ORDER,
+    LEAST_ORDER,
+    NANO,
+    Amounts,
+    Limits,
+    amounts_at,
+    choose_order,
+    order_limit,
+)
 
-NANO = 10**9
-METER = one_of("pure", "zcdp")
-MEASURES = {"pure": "epsilon", "zcdp": "rho"}  # what the amounts of an account are
+METER = one_of("pure", "zcdp", "renyi")
+MEASURES = {"pure": "epsilon", "zcdp": "rho", "renyi": "divergence"}  # what the amounts of an account are
+
+
+class Meter(NamedTuple):
+    """How the charges of an account add up: its name, and of the meter "renyi" the order."""
+
+    name: str
+    order: Fraction | None = None
+
+    @property
+    def measure(self) -> str:
+        """What its amounts are."""
+        return MEASURES[self.name]
 
 
 @final
@@ -27,18 +49,25 @@ class Budget:
     epsilon : number
         In (0, 9e9], kept exactly.
     delta : number
-        0 for the pure meter; in (0, 1) for the zCDP meter.
-    meter : {"pure", "zcdp"}
-        How charges add up. "pure" adds epsilons: the account is epsilon-private, and mechanisms with a proof
-        for each transcript give back what they did not spend. "zcdp" adds rhos up to the largest rho that is
-        still (epsilon, delta): many small releases cost less, and nothing that was drawn comes back
-        [feldman2021].
+        0 for the pure meter; in (0, 1) for the others.
+    meter : {"pure", "zcdp", "renyi"}, optional
+        How charges add up; "pure" if not given and delta is 0, else "renyi". "pure" adds epsilons: the
+        account is epsilon-private, and mechanisms with a proof for each transcript give back what they did
+        not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon, delta): many small releases
+        cost less, and nothing that was drawn comes back [feldman2021]. "renyi" adds Rényi divergences at one
+        order *and* pure epsilons; either sum within its limit is enough, so that it is never worse than the
+        other two (docs/proofs/renyi-accounts.md).
+    failures : number
+        In [0, delta), for the meter "renyi": the part of delta that is kept for releases that may fail with
+        a delta of their own, such as `cost.Approximate`. The rest of delta is for the account itself.
+    order : number, optional
+        Of the meter "renyi", in [1.000001, 1e15]. If not given it is the one that allows the largest rho.
 
     Attributes
     ----------
     limit : Fraction
-        What the charges of the account may add up to, in epsilon or rho: a whole number of billionths,
-        rounded down.
+        What the charges of the account may add up to, in epsilon, rho or the divergence at the order: a
+        whole number of billionths, rounded down.
 
     Raises
     ------
@@ -50,54 +79,112 @@ class Budget:
     >>> from sordino.ledger import Budget
     >>> Budget(epsilon=3.0)
     Budget(epsilon=3, delta=0, meter='pure')
+    >>> Budget(epsilon=3.0, delta=1e-6)
+    Budget(epsilon=3, delta=1e-06, meter='renyi', order=8.92606)
     >>> float(Budget(epsilon=1.0, delta=1e-6, meter="zcdp").limit)
     0.02435597
     """
 
     epsilon: Number
     delta: Number = 0
-    meter: Literal["pure", "zcdp"] = "pure"
+    meter: Literal["pure", "zcdp", "renyi"] | None = None
+    failures: Number = 0
+    order: Number | None = None
     limit: Fraction = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        METER("Budget.meter", self.meter)
         # The class is frozen, so what was checked is put in place by `object.__setattr__`.
         object.__setattr__(self, "epsilon", POSITIVE("Budget.epsilon", self.epsilon))
         delta = exact(self.delta)
         if delta is None or not 0 <= delta < 1:
             raise InvalidParameter(f"Budget.delta must be a number in [0, 1); got {shown(self.delta)}.")
-        if self.meter == "pure" and delta != 0:
+        meter = METER("Budget.meter", self.meter or ("renyi" if delta else "pure"))
+        if meter == "pure" and delta != 0:
             raise InvalidParameter(
                 f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}."
             )
-        if self.meter == "zcdp" and delta < _LEAST_DELTA:
+        if meter != "pure" and delta < _LEAST_DELTA:
+            written, why = (
+                ("zCDP", "no rho is (epsilon, 0)") if meter == "zcdp" else ("Rényi", "0 is the pure meter")
+            )
             raise InvalidParameter(
-                "Budget.delta must be in (0, 1) on the zCDP meter, and at least 2^-1022: no rho is "
-                f"(epsilon, 0); got {float(delta):.3g}."
+                f"Budget.delta must be in (0, 1) on the {written} meter, and at least 2^-1022: {why}; "
+                f"got {float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
-        limit = (
-            Fraction(self.epsilon) if self.meter == "pure" else _largest_rho(Fraction(self.epsilon), delta)
-        )
-        # Down, because a limit must not allow more than the budget says.
-        whole = math.floor(limit * NANO)
-        if whole < 1:
+        object.__setattr__(self, "meter", meter)
+        if meter == "renyi":
+            self._check_renyi(delta)
+        elif self.order is not None or exact(self.failures) != 0:
             raise InvalidParameter(
-                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, "
+                f"Budget.failures and Budget.order are for the meter 'renyi' alone; the meter is {meter!r}."
+            )
+        else:
+            object.__setattr__(self, "failures", Fraction(0))
+        # Down, because a limit must not allow more than the budget says.
+        whole = self._whole_limit()
+        smallest = math.floor(Fraction(self.epsilon) * NANO) if meter == "renyi" else whole
+        if smallest < 1:
+            measure = "rho" if meter == "zcdp" else "epsilon"
+            raise InvalidParameter(
+                f"Budget.epsilon must allow at least a billionth of {measure}, "
                 f"the unit of a ledger; got {shown(self.epsilon)}."
             )
         # A larger number would not fit in the columns of the databases.
-        if whole > LARGEST:
+        if max(whole, smallest) > LARGEST:
             raise InvalidParameter(
                 f"Budget.epsilon must be at most {LARGEST // NANO}; got {shown(self.epsilon)}."
             )
         object.__setattr__(self, "limit", Fraction(whole, NANO))
 
     def __repr__(self) -> str:
+        order = f", order={float(self.order):.9g}" if self.order is not None else ""
+        failures = f", failures={float(self.failures):.12g}" if self.failures else ""
         return (
             f"Budget(epsilon={float(self.epsilon):.12g}, "
-            f"delta={float(self.delta):.12g}, meter={self.meter!r})"
+            f"delta={float(self.delta):.12g}, meter={self.meter!r}{failures}{order})"
         )
+
+    @property
+    def limits(self) -> Limits:
+        """What the sums of the account may reach, in whole units."""
+        main = nano_down(self.limit)
+        if self.meter != "renyi":
+            return Limits(main, 0, 0, either=False)
+        failing = math.floor(Fraction(self.failures) * ATTO)
+        return Limits(main, nano_down(Fraction(self.epsilon)), failing, either=True)
+
+    @property
+    def conversion(self) -> Fraction:
+        """What is left of delta for the account itself."""
+        return Fraction(self.delta) - Fraction(self.failures)
+
+    def _check_renyi(self, delta: Fraction) -> None:
+        failures = exact(self.failures)
+        if failures is None or not 0 <= failures <= delta - _LEAST_DELTA:
+            raise InvalidParameter(
+                "Budget.failures must be a number in [0, delta): the account needs a part of delta for "
+                f"itself; got {shown(self.failures)}."
+            )
+        object.__setattr__(self, "failures", failures)
+        # The order is chosen for the largest budget that a ledger holds, whatever was asked for.
+        epsilon = min(Fraction(self.epsilon), Fraction(LARGEST, NANO))
+        order = choose_order(epsilon, self.conversion) if self.order is None else exact(self.order)
+        if order is None or not LEAST_ORDER <= order <= LARGEST_ORDER:
+            raise InvalidParameter(
+                f"Budget.order must be a number in [1.000001, 1e15]; got {shown(self.order)}."
+            )
+        object.__setattr__(self, "order", order)
+
+    def _whole_limit(self) -> int:
+        """Return the limit in whole billionths, rounded down."""
+        epsilon = Fraction(self.epsilon)
+        if self.meter == "pure":
+            return math.floor(epsilon * NANO)
+        if self.meter == "zcdp":
+            return math.floor(_largest_rho(epsilon, Fraction(self.delta)) * NANO)
+        assert self.order is not None  # noqa: S101  (`_check_renyi` has chosen it)
+        return order_limit(min(epsilon, Fraction(LARGEST, NANO)), self.conversion, Fraction(self.order))
 
 
 def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -179,13 +266,33 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
             f"{type(cost).__name__} gives another value."
         )
     exactly = Fraction(amount)
-    # The ledger writes it down with all its digits, and Python writes no longer numbers.
-    if max(exactly.numerator.bit_length(), exactly.denominator.bit_length()) > _MOST_BITS:
+    _check_writable(exactly, MEASURES[meter], cost)
+    return exactly
+
+
+def exact_amounts(thing: Any, meter: Meter) -> Amounts:
+    """Return what a mechanism or a cost adds to an account, exactly, or raise `InvalidParameter`."""
+    if meter.order is None:
+        return Amounts(exact_cost(thing, meter.name))
+    cost = read_cost(thing)
+    found = amounts_at(cost, meter.order)
+    if found is None:
         raise InvalidParameter(
-            f"The {MEASURES[meter]} of a cost must be a fraction of at most 4,000 digits; "
+            f"An account with the renyi meter cannot be charged with a {type(thing).__name__}: it has "
+            f"neither a finite divergence at order {float(meter.order):.6g} nor a finite epsilon."
+        )
+    for number in (found.main, found.pure or Fraction(0), found.failing):
+        _check_writable(number, "amounts", cost)
+    return found
+
+
+def _check_writable(number: Fraction, what: str, cost: Any) -> None:
+    # The ledger writes it down with all its digits, and Python writes no longer numbers.
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        raise InvalidParameter(
+            f"The {what} of a cost must be a fraction of at most 4,000 digits; "
             f"{type(cost).__name__} gives a longer one. Round it up."
         )
-    return exactly
 
 
 def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None:

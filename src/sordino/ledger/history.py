@@ -10,11 +10,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple, final
 
 from sordino.errors import LedgerError
-from sordino.ledger.amounts import Budget, amount_of
+from sordino.ledger.amounts import Budget, Meter, amount_of
+from sordino.ledger.renyi import NO_LIMITS, NOTHING, Limits, Sums
 
 
 class Account(NamedTuple):
-    """One row of `account`: its facts never change, only the last four do."""
+    """One row of `account`: its facts never change, only limits and sums, number and head do.
+
+    From `alpha` on for the meter "renyi" alone.
+    """
 
     name: str
     parent: str | None
@@ -28,6 +32,37 @@ class Account(NamedTuple):
     spent: int
     number: int
     head: str
+    alpha: str = ""
+    failures: str = "0"
+    pure_spent: int = 0
+    pure_limit: int = 0
+    failing_spent: int = 0
+    failing_limit: int = 0
+    impure: int = 0
+    successor: str = ""
+
+    @property
+    def limits(self) -> Limits:
+        """What may be spent."""
+        if self.meter != "renyi":
+            return Limits(self.allowance, 0, 0, either=False)
+        return Limits(self.allowance, self.pure_limit, self.failing_limit, either=self.parent is None)
+
+    @property
+    def sums(self) -> Sums:
+        """What was spent."""
+        return Sums(self.spent, self.pure_spent, self.failing_spent, self.impure)
+
+    @property
+    def meter_at_order(self) -> Meter:
+        """How its charges add up."""
+        return Meter(self.meter, Fraction(self.alpha) if self.meter == "renyi" else None)
+
+    @property
+    def facts(self) -> dict[str, str | None]:
+        """What never changes."""
+        names = (*FACTS, *_RENYI_FACTS) if self.meter == "renyi" else FACTS
+        return {name: getattr(self, name) for name in names}
 
 
 class Row(NamedTuple):
@@ -41,10 +76,11 @@ class Row(NamedTuple):
     allowance: int
     head: str
     body: str
+    sums: str = ""
 
 
 class ChargeRow(NamedTuple):
-    """One row of `charge` with the body of its first event."""
+    """One row of `charge` with the body of its first event, and how many releases are kept of it."""
 
     id: str
     digest: str
@@ -54,6 +90,18 @@ class ChargeRow(NamedTuple):
     draws: int
     settled: int | None
     body: str
+    pure_reserved: int
+    pure_drawn: int
+    pure_settled: int
+    failing_reserved: int
+    failing_drawn: int
+    impure: int
+    kept: int
+
+    @property
+    def asked(self) -> Sums:
+        """What was reserved."""
+        return Sums(self.reserved, self.pure_reserved, self.failing_reserved, self.impure)
 
 
 def chained(covered: str) -> str:
@@ -64,9 +112,11 @@ def chained(covered: str) -> str:
 
 def linked(before: str, row: Row) -> str:
     """Return the hash that an event must have after the hash `before`."""
-    # Only the body may hold spaces, and it comes last: where a field ends is never in doubt.
+    # Only the body may hold spaces, and it comes last: where a field ends is never in doubt. It begins with a
+    # brace, and the sums with a digit.
+    rest = f"{row.sums} {row.body}" if row.sums else row.body
     return chained(
-        f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {row.body}"
+        f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {rest}"
     )
 
 
@@ -91,8 +141,9 @@ class Event:
     number : int
         1 for the first event of the account.
     kind : str
-        "create", "reserve", "draw", "settle", "void", "grant" (a share given to a child account) or "receive"
-        (one that was received).
+        "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release), "grant" (a
+        share given to a child account), "receive" (one that was received) or "convert" (another account has
+        taken this one over).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction
@@ -229,15 +280,20 @@ class Verification:
 @dataclass
 class _ReplayedCharge:
     number: int
-    reserved: int
     digest: str
-    drawn: int = 0
+    reserved: Sums
+    drawn: Sums = NOTHING
     draws: int = 0
     state: str = "reserved"
-    settled: int | None = None
+    settled: Sums | None = None
+    kept: int = 0
 
-    def row(self) -> tuple[int, str, str, int, int, int, int | None]:
-        return self.number, self.digest, self.state, self.reserved, self.drawn, self.draws, self.settled
+    def row(self) -> tuple[int | str | None, ...]:
+        """Return what the row of the charge must say, in the order of `schema.STATES`."""
+        now = (self.number, self.digest, self.state, self.reserved.main, self.drawn.main, self.draws)
+        closed, pure = (None, 0) if self.settled is None else (self.settled.main, self.settled.pure)
+        more = (self.reserved.pure, self.drawn.pure, pure, self.reserved.failing, self.drawn.failing)
+        return *now, closed, *more, self.reserved.impure
 
 
 @final
@@ -249,12 +305,14 @@ class Replay:
     noted: str | None = None
     head: str = ""
     number: int = 0
-    spent: int = 0
-    allowance: int = 0
+    spent: Sums = NOTHING
+    limits: Limits = NO_LIMITS
     charges: dict[str, _ReplayedCharge] = field(default_factory=dict)
-    granted: dict[str, int] = field(default_factory=dict)
+    granted: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    kept: dict[tuple[str, int], str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     met: bool = False
+    successor: str = ""
 
     def play(self, row: Row) -> None:
         """Take the next event."""
@@ -271,16 +329,17 @@ class Replay:
         try:
             body = json.loads(row.body)
             possible = self._apply(row, body)
+            stated = _stated(row, self.account.limits)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            possible = False
+            possible, stated = False, (Sums(row.spent), self.limits._replace(main=row.allowance))
         if not possible:
             self._wrong(f"event {row.number} ({row.kind}) is not possible after the events before it")
         # Checked after every event, not at the end alone: what was too much may have come back since.
-        if not 0 <= self.spent <= self.allowance:
+        if min(self.spent) < 0 or not self.limits.admits(self.spent, Sums()):
             self._wrong(f"event {row.number} leaves more spent than the limit allows")
-        if (row.spent, row.allowance) != (self.spent, self.allowance):
+        if stated != (self.spent, self.limits):
             self._wrong(f"event {row.number} states another sum than its events have")
-            self.spent, self.allowance = row.spent, row.allowance
+            self.spent, self.limits = stated
 
     def finish(
         self,
@@ -288,27 +347,34 @@ class Replay:
         *,
         events: int,
         charges: Iterable[tuple[Any, ...]],
-        children: Iterable[tuple[str, int]],
-        given: int | None,
+        children: Iterable[tuple[str, int, int, int]],
+        given: tuple[int, int, int] | None,
+        kept: Iterable[tuple[str, int, str]],
+        changed: Iterable[tuple[str, int]],
     ) -> Verification:
         """Compare what was played with the account as it is now.
 
-        That is its row, how many events it has, its charges, its children and its parent.
+        That is its row, how many events it has, its charges, its children and its parent, the releases that
+        are kept, and which of these have another text than their hash says.
         """
         if (account.number, account.head) != (self.number, self.head):
             self._wrong("the account does not end with its last event")
         if events != self.number:
             self._wrong("there are events before the first or after the last one of the account")
-        if (account.spent, account.allowance) != (self.spent, self.allowance):
+        if (account.sums, account.limits, account.successor) != (self.spent, self.limits, self.successor):
             self._wrong("the account states another sum or limit than its events have")
         now = {key: tuple(rest) for key, *rest in charges}
         if now != {key: charged.row() for key, charged in self.charges.items()}:
             self._wrong("the charges of the account are not those of its events")
         # A child cannot raise its own limit: the parent's history says what was given.
-        if given is not None and given != self.allowance:
+        if given is not None and given != _share_of(self.limits):
             self._wrong("the limit of the account is not the share that its parent granted")
-        if dict(children) != self.granted:
+        if {name: tuple(share) for name, *share in children} != self.granted:
             self._wrong("the shares of its child accounts are not those that it granted")
+        if {(key, part): digest for key, part, digest in kept} != self.kept:
+            self._wrong("the releases that are kept are not those of its events")
+        for key, part in changed:
+            self._wrong(f"release {part + 1} that is kept of charge {key} is not the one that was kept")
         if self.noted is not None and not self.met:
             self._wrong("no event has the head that was noted: what came before it was changed")
         return Verification(
@@ -320,25 +386,35 @@ class Replay:
 
     def _apply(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Do what an event says; return whether it was possible."""
-        # The first event makes the account, and no other one does.
-        if (row.kind == "create") != (row.number == 1) or row.amount < 0:
+        # The first event makes the account, and no other one does. After it was taken over, what is open
+        # ends, and nothing begins.
+        amounts = amounts_of_row(row)
+        misplaced = (row.kind == "create") != (row.number == 1)
+        if misplaced or min(amounts) < 0 or (self.successor and row.kind in _BEGINNINGS):
             return False
         match row.kind:
-            case "create":
-                self.allowance = row.amount
-                facts = {name: getattr(self.account, name) for name in FACTS}
-                return {name: body[name] for name in FACTS} == facts and self._is_the_limit(row.amount)
-            case "receive":
-                self.allowance += row.amount
-                return self.account.parent is not None
+            case "convert":
+                self.successor = body["into"]
+                return not any(amounts)
+            case "create" | "receive":
+                nothing = self.account.limits._replace(main=0, pure=0, failing=0)
+                self.limits = _widened(nothing if row.kind == "create" else self.limits, amounts)
+                return self._is_rightly_given(row, body)
             case "grant":
-                self.spent += row.amount
-                self.granted[body["child"]] = self.granted.get(body["child"], 0) + row.amount
+                self.spent = _sum(self.spent, amounts)
+                share = _share_of(_widened(NO_LIMITS, amounts))
+                before = self.granted.get(body["child"], (0, 0, 0))
+                # Of a sum without a limit there is no more in two shares than in one.
+                self.granted[body["child"]] = (
+                    before[0] + share[0],
+                    -1 if share[1] < 0 else before[1] + share[1],
+                    before[2] + share[2],
+                )
                 return True
             case "reserve":
-                self.spent += row.amount
+                self.spent = _sum(self.spent, amounts)
                 new = row.charge not in self.charges
-                self.charges[row.charge] = _ReplayedCharge(row.number, row.amount, body["digest"])
+                self.charges[row.charge] = _ReplayedCharge(row.number, body["digest"], amounts)
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
@@ -346,38 +422,107 @@ class Replay:
         # A charge that was never reserved raises here, and `play` notes it.
         return self._use(row, body, self.charges[row.charge])
 
-    def _is_the_limit(self, amount: int) -> bool:
-        """Tell whether a first limit is that of the budget; a child has what its parent gave."""
+    def _is_rightly_given(self, row: Row, body: Mapping[str, Any]) -> bool:
+        """Tell whether a limit is that of the budget, and the facts are those of the account."""
         account = self.account
-        if account.parent is not None:
-            return True
-        # If no budget can be made of these facts, `play` notes that.
-        budget = Budget(
-            epsilon=Fraction(account.epsilon),
-            delta=Fraction(account.delta),
-            meter=account.meter,  # type: ignore[arg-type]
-        )
-        return amount_of(amount) == budget.limit
+        if row.kind == "receive":
+            return account.parent is not None
+        # A child has what its parent gave. If no budget can be made of these facts, `play` notes that.
+        rightly = account.parent is not None or self.limits == budget_of(account).limits
+        return rightly and {name: body[name] for name in account.facts} == account.facts
 
     def _use(self, row: Row, body: Mapping[str, Any], charged: _ReplayedCharge) -> bool:
-        was_open = charged.state in {"reserved", "drawn"}
+        was_open, amounts = charged.state in {"reserved", "drawn"}, amounts_of_row(row)
         match row.kind:
             case "draw":
                 charged.drawn, charged.draws, charged.state = (
-                    charged.drawn + row.amount,
+                    _sum(charged.drawn, amounts),
                     charged.draws + 1,
                     "drawn",
                 )
-                return was_open and charged.drawn <= charged.reserved and body["slot"] == charged.draws - 1
+                fits = all(map(int.__le__, charged.drawn, charged.reserved))
+                return was_open and fits and body["slot"] == charged.draws - 1
+            case "keep":
+                # Only what was settled has a release, and its parts come one after the other.
+                part, charged.kept = charged.kept, charged.kept + 1
+                self.kept[row.charge, part] = body["digest"]
+                return charged.state == "settled" and not any(amounts) and body["part"] == part
             case "settle" | "void":
-                charged.settled, charged.state = row.amount, "settled" if row.kind == "settle" else "void"
-                # The rest of the reservation returns; of what was drawn, a part does on a pure meter only.
-                self.spent -= charged.reserved - row.amount
-                return was_open and (
-                    row.amount == charged.drawn
-                    or (row.amount < charged.drawn and self.account.meter == "pure")
+                charged.settled, charged.state = amounts, "settled" if row.kind == "settle" else "void"
+                # The rest of the reservation returns; of what was drawn, a part does on a pure meter, and of
+                # the pure sum on the meter "renyi". That a part had no pure epsilon is never forgotten.
+                self.spent = Sums(
+                    self.spent.main - (charged.reserved.main - amounts.main),
+                    self.spent.pure - (charged.reserved.pure - amounts.pure),
+                    self.spent.failing - (charged.reserved.failing - amounts.failing),
+                    self.spent.impure,
+                )
+                less = amounts.main < charged.drawn.main and self.account.meter == "pure"
+                return (
+                    was_open
+                    and (amounts.main == charged.drawn.main or less)
+                    and amounts.pure <= charged.drawn.pure
+                    and amounts.failing == charged.drawn.failing
                 )
         return False
 
 
+def budget_of(account: Account) -> Budget:
+    """Return the budget of an account at the top, from its facts; or raise `InvalidParameter`."""
+    return Budget(
+        epsilon=Fraction(account.epsilon),
+        delta=Fraction(account.delta),
+        meter=account.meter,  # type: ignore[arg-type]
+        failures=Fraction(account.failures),
+        order=Fraction(account.alpha) if account.alpha else None,
+    )
+
+
+def amounts_of_row(row: Row) -> Sums:
+    """Return what an event is about."""
+    pure, failing, impure = map(int, row.sums.split(",")[:3]) if row.sums else (0, 0, 0)
+    return Sums(row.amount, pure, failing, impure)
+
+
+def _stated(row: Row, like: Limits) -> tuple[Sums, Limits]:
+    """Return sums and limits as an event states them."""
+    if not row.sums:
+        return Sums(row.spent), like._replace(main=row.allowance)
+    *_, pure, pure_limit, failing, failing_limit, impure = map(int, row.sums.split(","))
+    limits = like._replace(main=row.allowance, pure=pure_limit, failing=failing_limit)
+    return Sums(row.spent, pure, failing, impure), limits
+
+
+def _sum(spent: Sums, amounts: Sums) -> Sums:
+    return Sums(
+        spent.main + amounts.main,
+        spent.pure + amounts.pure,
+        spent.failing + amounts.failing,
+        spent.impure | amounts.impure,
+    )
+
+
+def _widened(limits: Limits, share: Sums) -> Limits:
+    """Return limits with a share more; one without a part of the pure sum leaves none of its own there."""
+    pure = -1 if share.impure else limits.pure + share.pure
+    return limits._replace(main=limits.main + share.main, pure=pure, failing=limits.failing + share.failing)
+
+
+def _share_of(limits: Limits) -> tuple[int, int, int]:
+    return limits.main, limits.pure, limits.failing
+
+
+def add_shares(rows: Iterable[tuple[int, str, str]], child: str) -> tuple[int, int, int]:
+    """Return what the grants of a parent (amount, body, sums) have given to a child."""
+    total = NO_LIMITS
+    for amount, body, sums in rows:
+        if json_of(body).get("child") == child:
+            total = _widened(total, amounts_of_row(Row(0, "", "", amount, 0, 0, "", body, sums)))
+    return _share_of(total)
+
+
 FACTS = ("name", "parent", "meter", "epsilon", "delta", "adjacency", "unit", "source")
+_RENYI_FACTS = ("alpha", "failures")
+"""What the meter "renyi" adds."""
+_BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert"))
+"""Events that an account that was taken over has no more."""

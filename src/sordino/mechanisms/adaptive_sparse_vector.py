@@ -29,7 +29,7 @@ from sordino.constraints import (
     WordOr,
     to_fraction,
 )
-from sordino.cost import Pure
+from sordino.cost import Pure, Range
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
@@ -53,6 +53,7 @@ from sordino.mechanisms.crossings.branches import (
 )
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
+from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -175,9 +176,9 @@ class AdaptiveSparseVector(BranchingMechanism):
         "What each branch adds to every threshold, in the unit of the answers: its boundary and its "
         "correction."
     )
-    cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
-        "what it did spend."
+    cost: Pure | Range = derived(
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone answers "
+        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it did spend."
     )
     passes: ClassVar[int] = 1
     resample: ClassVar[bool] = False
@@ -225,8 +226,14 @@ class AdaptiveSparseVector(BranchingMechanism):
             branch_noise=laws,
             branch_corrections=tuple(a + b for a, b in zip(given, extra, strict=True)),
         )
-        # The most that can be spent: the threshold and all tokens.
-        self._set(cost=self.spent(self.tokens))
+        # The most that can be spent: the threshold and all tokens. The threshold costs one direction only,
+        # where all answers move in one direction.
+        most = self.tokens * self.token_epsilon
+        self._set(
+            cost=monotone_cost(self.threshold_epsilon, most)
+            if self.sensitivity.monotone
+            else self.spent(self.tokens)
+        )
         cuts_of(self, self.threshold)  # refuse a threshold beyond the clamp now
 
     @property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
-from sordino.cost import ZCDP, Pure
+from sordino.cost import RDP, ZCDP, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import (
@@ -37,6 +37,9 @@ from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Norm, Sensitivity
+
+# The largest grid that a Rényi curve takes; beyond it answers are clamped.
+_MOST_STEPS = 1 << 52
 
 
 @final
@@ -62,7 +65,11 @@ class LaplaceMechanism(Mechanism):
     )
     noise: DiscreteLaplace = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
-    cost: Pure = derived("What a release spends: the bound times the rate, exactly; at most epsilon.")
+    cost: Pure | RDP = derived(
+        "What a release spends: a pure epsilon, the bound times the rate, exactly, at most epsilon. If "
+        "answers move by several steps it is `RDP(laplace=, laplace_steps=)`, which has the Rényi curve of "
+        "the noise, too."
+    )
 
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
@@ -73,7 +80,7 @@ class LaplaceMechanism(Mechanism):
         bound = bound_in_steps(self.sensitivity, step, "LaplaceMechanism")
         # The rate may be rounded down; the cost below is that of the rounded rate.
         rate = fit_rate(epsilon / bound, "LaplaceMechanism")
-        self._set(noise=DiscreteLaplace(rate), step=step, cost=Pure(epsilon=bound * rate))
+        self._set(noise=DiscreteLaplace(rate), step=step, cost=cost_of_laplace(rate, bound))
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
@@ -144,6 +151,15 @@ class GaussianMechanism(Mechanism):
     def rules(self) -> Rules:
         """How a release is made: noise is added to every answer."""
         return _addition_rules(self, "l2")
+
+
+def cost_of_laplace(rate: Fraction, bound: Fraction) -> Pure | RDP:
+    """Return the cost of discrete Laplace noise of a rate a step; `bound` is the L1 sensitivity in steps."""
+    # With one step the noise is randomized response: a pure epsilon says it all. A bound between two steps
+    # has no grid on which it is whole.
+    if bound <= 1 or bound.denominator > 1 or bound > _MOST_STEPS:
+        return Pure(epsilon=bound * rate)
+    return RDP(laplace=bound * rate, laplace_steps=bound.numerator)
 
 
 def _addition_rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:

@@ -20,7 +20,7 @@ import numpy as np
 
 from sordino.claims import Claim
 from sordino.constraints import FINITE, POSITIVE, Number, OrNone, shown, to_fraction
-from sordino.cost import Pure
+from sordino.cost import RDP, Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
@@ -35,6 +35,7 @@ from sordino.grid import (
     step_for,
     to_steps,
 )
+from sordino.mechanisms.additive import cost_of_laplace
 from sordino.mechanisms.base import ANY_STATEMENT, Draws, Mechanism, Rules, one_of_the_laws, whole_vector
 from sordino.mechanisms.bounded.random_rounding import between, largest_between, round_at_random
 from sordino.noise import DiscreteLaplace, Staircase
@@ -112,7 +113,11 @@ class FoldedMechanism(Mechanism):
         default=None,
     )
     step: Fraction = derived("Width of the grid, in the unit of the answers.")
-    cost: Pure = derived("What a release spends: the rate of a move by the bound, exactly; at most epsilon.")
+    cost: Pure | RDP = derived(
+        "What a release spends: a pure epsilon, the rate of a move by the bound, exactly, at most epsilon. "
+        "With Laplace noise and a bound of several steps it is `RDP(laplace=, laplace_steps=)`, which has "
+        "the Rényi curve of the noise, too."
+    )
     output_range: tuple[float, float] = derived(
         "The smallest and the largest release, in the unit of the answers."
     )
@@ -158,7 +163,7 @@ class FoldedMechanism(Mechanism):
         self._set(
             noise=law,
             step=step,
-            cost=Pure(epsilon=spent),
+            cost=spent,
             output_range=(float(outer_low - excess), float(outer_high + excess)),
             excess=float(excess),
             least_excess=least,
@@ -318,14 +323,14 @@ def _count_of_answers(sensitivity: Sensitivity) -> int | None:
     return sensitivity.size
 
 
-def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Fraction]:
+def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Pure | RDP]:
     """Return the law of the noise for a bound in steps, and what a move by the bound costs."""
     if name == "laplace":
         rate = fit_rate(budget / bound, "FoldedMechanism")
-        return DiscreteLaplace(rate), bound * rate
+        return DiscreteLaplace(rate), cost_of_laplace(rate, bound)
     # The bound is at most one period, and the staircase falls by one rate in each: a move costs one rate.
     rate, period = fit_rate(budget, "FoldedMechanism", stepped=False), math.ceil(bound)
-    return Staircase(rate, period, best_flat(rate, period)), rate
+    return Staircase(rate, period, best_flat(rate, period)), Pure(epsilon=rate)
 
 
 def _period(law: Family) -> int:

@@ -31,7 +31,7 @@ from sordino.constraints import (
     one_of,
     to_fraction,
 )
-from sordino.cost import Pure
+from sordino.cost import Pure, Range
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, largest
@@ -50,6 +50,7 @@ from sordino.mechanisms.base import (
 from sordino.mechanisms.crossings.branches import LAWS, Noise, divide_budget, family_of
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
+from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -81,7 +82,7 @@ class HybridSparseVector(Mechanism):
     >>> m = sd.HybridSparseVector(k=3, threshold=60, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
     >>> found = m.release([3, 95, 8, 170, 2], entropy=sd.Seeded(7))
     >>> found.indices.tolist(), found.cost, m.cost
-    ([3, 1], Pure(epsilon=3), Pure(epsilon=4))
+    ([3, 1], Pure(epsilon=3), Range(low=3, high=4))
     """
 
     k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
@@ -110,8 +111,9 @@ class HybridSparseVector(Mechanism):
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
     positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
-    cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend."
+    cost: Pure | Range = derived(
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone answers "
+        "it is an interval, which adds up to less. `Positives.cost` is what it did spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -126,8 +128,10 @@ class HybridSparseVector(Mechanism):
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
         division = divide_budget("HybridSparseVector", self.sensitivity, budget, share, k)
         self._set(**division.one_branch(query, limit, kappa))
-        # k items at most; an empty release still costs the threshold.
-        self._set(cost=self.spent(k))
+        # k items at most; an empty release still costs the threshold, though in one direction only where all
+        # answers move in one direction.
+        limit_epsilon, items = self.threshold_epsilon, k * self.positive_epsilon
+        self._set(cost=monotone_cost(limit_epsilon, items) if self.sensitivity.monotone else self.spent(k))
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
 

@@ -3,11 +3,12 @@
 The threshold competes as one more item, with noise of its own, and what lies below it is not paid for.
 
 Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for
-monotone lists; with k items epsilon-private [ding2022, Alg. 4 and Lemma 7; sharper for lists that are not
-monotone].
+monotone lists; with k items epsilon-private, which is 2k bound rate, k bound rate for monotone lists, and
+(2k - 1) bound rate where there are no other items than k [ding2022, Alg. 4 and Lemma 7; sharper for lists
+that are not monotone].
 Proof: docs/proofs/hybrid-top-k.md.
-Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, on every item
-and on the threshold.
+Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, or
+epsilon/((2k - 1) bound), on every item and on the threshold.
 Floats: none after the answers are on the grid; gaps are whole steps.
 """
 
@@ -27,11 +28,13 @@ from sordino.constraints import (
     FINITE,
     POSITIVE,
     Number,
+    OrNone,
     to_fraction,
 )
 from sordino.cost import Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
 from sordino.mechanisms import noisy_top_k
 from sordino.mechanisms.base import (
@@ -94,6 +97,15 @@ class HybridTopK(Mechanism):
         one_of_the_laws(*LAWS), "One-sided noise (smaller, the default) or two-sided.", default="exponential"
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
+    candidates: int | None = parameter(
+        OrNone(COUNT),
+        (
+            "Public number of answers, at least k; `release` refuses a list of any other length. Where it is "
+            "k, and answers move both ways, there is less noise: nobody but the threshold is left. None: not "
+            "said, or the domain size."
+        ),
+        default=None,
+    )
     step: Fraction = derived(STEP_MEANS)
     cost: Pure = derived(
         "What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend."
@@ -104,15 +116,40 @@ class HybridTopK(Mechanism):
         """Set what follows from the parameters."""
         k, budget = self.k, to_fraction(self.epsilon)
         checked_size(self.domain_size, "HybridTopK", k)
-        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses the grid.
-        step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "HybridTopK")
-        spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (
-            1 if self.sensitivity.monotone else 2
-        )
-        rate = fit_rate(budget / (k * spread), "HybridTopK")
-        self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=k * spread * rate))
+        self._check_candidates()
+        # So many bounds share the budget: the noise has the scale bounds/budget. Its square chooses the grid.
+        moves, bound = self._moves(k), to_fraction(self.sensitivity.bound)
+        step = step_for(self.sensitivity, (moves * bound / budget) ** 2, "HybridTopK")
+        whole = moves * bound_in_steps(self.sensitivity, step, "HybridTopK")
+        rate = fit_rate(budget / whole, "HybridTopK")
+        self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=whole * rate))
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
+
+    def _check_candidates(self) -> None:
+        """Raise `InvalidParameter` unless the number of answers is at least k, and said once."""
+        if self.candidates is None:
+            return
+        if self.domain_size is not None:
+            raise InvalidParameter(
+                "HybridTopK.candidates must be None with a domain size, which says it; "
+                f"got {self.candidates}."
+            )
+        if self.candidates < self.k:
+            raise InvalidParameter(
+                f"HybridTopK.candidates must be at least k, {self.k}; got {self.candidates}."
+            )
+
+    def _moves(self, selected: int) -> int:
+        """Return how many times its bound a release with so many items may move all noise together."""
+        k, monotone = self.k, self.sensitivity.monotone
+        # A threshold that ends the list stands still while answers move: it costs half of an item, where
+        # these move both ways.
+        if selected < k:
+            return selected + 1 if monotone else 2 * selected + 1
+        # With no other items than k a full list leaves the threshold alone, which does not move.
+        alone = k in {self.candidates, self.domain_size}
+        return k if monotone else 2 * k - 1 if alone else 2 * k
 
     @cached_property
     def _cut(self) -> Cut:
@@ -122,15 +159,11 @@ class HybridTopK(Mechanism):
     def spent(self, selected: int) -> Pure:
         """Return the cost of a release with so many items.
 
-        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise. A
-        threshold that ends the list costs less than an item may, because it stands still while answers move.
+        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise, or half a
+        spread less where there are no other items. A threshold that ends the list costs less than an item
+        may, because it stands still while answers move.
         """
-        if selected >= self.k:
-            return self.cost
-        monotone = self.sensitivity.monotone
-        # Each item shifts by at most a spread and the threshold by at most the bound: half a spread, where
-        # answers move both ways.
-        share = Fraction(selected + 1, self.k) if monotone else Fraction(2 * selected + 1, 2 * self.k)
+        share = Fraction(self._moves(selected), self._moves(self.k))
         return Pure(epsilon=share * self.cost.epsilon_)
 
     @no_remnants
@@ -150,7 +183,8 @@ class HybridTopK(Mechanism):
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least k numbers, or positions do not go with them.
+            If the answers are not a list of at least k numbers, or of as many as there are candidates, or if
+            positions do not go with them.
         """
         fresh_entropy(entropy, "HybridTopK.release")
         rules = self.rules
@@ -191,6 +225,12 @@ class HybridTopK(Mechanism):
 
         def steps(answers: Any, positions: Any = None) -> NDArray[np.int64]:
             items = dense(answers, positions, self.k, self.step, "HybridTopK")
+            # The cost of a full list rests on it.
+            if self.candidates is not None and items.size != self.candidates:
+                raise InvalidParameter(
+                    "HybridTopK.release needs as many answers as there are candidates, "
+                    f"{self.candidates}; got {items.size}."
+                )
             return np.append(items, np.int64(self._cut.steps))
 
         if self.domain_size is not None:
@@ -252,7 +292,7 @@ CLAIMS = (
         name="HybridTopK",
         statement=(
             "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the "
-            "threshold, epsilon with k."
+            "threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others."
         ),
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
@@ -261,7 +301,12 @@ CLAIMS = (
             (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
             (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
             (
-                HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=EITHER_WAY, domain_size=2),
+                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
+                (1, 0),
+                (0, 1),
+            ),
+            (
+                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, candidates=2),
                 (1, 0),
                 (0, 1),
             ),

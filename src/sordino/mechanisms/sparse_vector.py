@@ -3,7 +3,8 @@
 Each test has fresh noise, and what was not found is not paid for.
 
 Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2
-and Alg. 2; lyu2017].
+and Alg. 2; lyu2017], for monotone answers with a loss in [-(epsilon - epsilon_0), epsilon] or its mirror
+image.
 Proof: docs/proofs/sparse-vector.md.
 Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
 Laplace, on the grid.
@@ -29,7 +30,7 @@ from sordino.constraints import (
     WordOr,
     to_fraction,
 )
-from sordino.cost import Pure
+from sordino.cost import Cost, Pure, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
@@ -44,6 +45,7 @@ from sordino.mechanisms.base import (
 from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divide_budget, family_of
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
+from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
@@ -66,7 +68,7 @@ class SparseVector(BranchingMechanism):
     >>> m = sd.SparseVector(threshold=100, positives=3, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
     >>> found = m.release([3, 170, 8, 2], entropy=sd.Seeded(7))
     >>> found.indices.tolist(), found.cost, m.cost
-    ([1], Pure(epsilon=2), Pure(epsilon=4))
+    ([1], Pure(epsilon=2), Range(low=3, high=4))
     """
 
     threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
@@ -137,9 +139,9 @@ class SparseVector(BranchingMechanism):
     threshold_correction: Fraction = derived(
         "The number that is added to every threshold, in the unit of the answers."
     )
-    cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
-        "what it did spend."
+    cost: Cost = derived(
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone answers "
+        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it did spend."
     )
 
     def derive(self) -> None:
@@ -164,8 +166,10 @@ class SparseVector(BranchingMechanism):
             step, _, threshold_rate, rate = division
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
         self._set(**division.one_branch(query, limit, kappa), threshold_correction=added)
-        # The dearest transcript finds all positives and meets all thresholds.
-        self._set(cost=self.spent(c, stages))
+        # The dearest transcript finds all positives and meets all thresholds. Where all answers move in one
+        # direction it loses less one way than the other, and so does each of several thresholds.
+        stage = monotone_cost(self.threshold_epsilon, c // stages * self.positive_epsilon)
+        self._set(cost=repeat(stage, stages) if self.sensitivity.monotone else self.spent(c, stages))
         self.cut()  # refuse a threshold beyond the clamp now
 
     def spent(self, positives: int, thresholds: int = 1) -> Pure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,8 +16,9 @@ from sordino.ledger import schema
 from sordino.ledger.account.identity import canonical_unit, is_about, known_source
 from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.records import body_of, described, nonce, recorded
-from sordino.ledger.amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
-from sordino.ledger.history import FACTS, Account, chained, digest_of
+from sordino.ledger.amounts import check_claims, exact_amounts, nano_down
+from sordino.ledger.history import Account, chained, digest_of
+from sordino.ledger.renyi import ATTO, LARGEST, NANO, Amounts, Sums
 from sordino.ledger.store.store import Store, carry_out
 
 _OLD_ADDRESS_ADVICE = (
@@ -34,13 +36,15 @@ def request(
     adjacency: str | None,
     detail: dict[str, Any] | None,
     allow_approximate: bool,
-) -> tuple[str, Fraction, str, dict[str, Any]]:
+) -> tuple[str, Amounts, str, dict[str, Any]]:
     """Return the label, the exact worst case, the key and the parameters of a reservation.
 
     A release that the account is not for is refused.
     """
     # Added as fractions, and rounded up once.
-    exact = sum((exact_cost(part, account.meter) for part in parts), Fraction(0))
+    meter = account.meter_at_order
+    worst = sum((exact_amounts(part, meter) for part in parts), Amounts())
+    asked = worst.rounded_up()
     label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
     stated = {
         "unit": None if unit is None else canonical_unit(unit),
@@ -57,28 +61,28 @@ def request(
                 "Nothing was charged or read."
             )
     # A larger number fits in no column, so the database must not be asked.
-    if nano_up(exact) > schema.LARGEST:
+    if asked.is_too_large():
         raise BudgetExceeded(
-            f"This release needs more {MEASURES[account.meter]} than "
+            f"This release needs more {meter.measure} than "
             "any account can hold. Nothing was read or released."
         )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
     # The facts go with the charge: if another account has taken the name since, it does not fit.
-    about = {name: getattr(account, name) for name in ("meter", "adjacency", "unit", "source")}
-    facts = {"label": label, "detail": recorded(detail), "charges": described(parts, account.meter)}
+    about = {name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")}
+    facts = {"label": label, "detail": recorded(detail), "charges": described(parts, meter)}
     # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
     digest, key = digest_of(facts, account), nonce()
     return (
         label,
-        exact,
+        worst,
         key,
         {
             **about,
             "account": account.name,
             # 128 random bits, made here: no other charge has them, whoever makes it.
             "charge": nonce(),
-            "amount": nano_up(exact),
+            **parameters_of(asked),
             "digest": digest,
             "lock": chained(key),
             "body": body_of(digest=digest, **facts),
@@ -86,15 +90,43 @@ def request(
     )
 
 
-def grant_share(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
+def parameters_of(amounts: Sums) -> dict[str, int]:
+    """Return amounts as the parameters of an operation."""
+    return {
+        "amount": amounts.main,
+        "pure": amounts.pure,
+        "failing": amounts.failing,
+        "impure": amounts.impure,
+    }
+
+
+def grant_share(
+    store: Store,
+    pages: Pages,
+    child: str,
+    amount: Fraction,
+    *,
+    pure: Fraction | None,
+    failures: Fraction,
+) -> None:
     """Give a share of an account to a child, which is made if there is none."""
     # Down, so that a child never gets more than what was said.
     share = nano_down(amount)
-    if not 1 <= share <= schema.LARGEST:
+    if not 1 <= share <= LARGEST:
         raise InvalidParameter(
             "grant.amount must be from a billionth, the unit of a ledger, "
-            f"to {schema.LARGEST // NANO}; got {shown(amount)}."
+            f"to {LARGEST // NANO}; got {shown(amount)}."
         )
+    is_renyi = pages.facts.meter == "renyi"
+    if not is_renyi and (pure is not None or failures):
+        raise InvalidParameter(
+            "grant.pure and grant.failures are for an account with the renyi meter; "
+            f"account {pages.name!r} has the meter {pages.facts.meter!r}."
+        )
+    pure_share = 0 if pure is None else nano_down(pure)
+    given = Sums(share, pure_share, math.floor(failures * ATTO), int(is_renyi and pure is None))
+    if given.is_too_large():
+        raise InvalidParameter(f"grant.pure must be at most {LARGEST // NANO}; got {shown(pure)}.")
     with pages.reading() as (parent, rows):
         found = rows(schema.ACCOUNT, account=child)
     # The statement of the grant asks this as well; here it gets a sentence of its own.
@@ -102,17 +134,22 @@ def grant_share(store: Store, pages: Pages, child: str, amount: Fraction) -> Non
         raise LedgerConflict(
             f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted."
         )
+    if found and (Account(*found[0]).pure_limit < 0) != bool(given.impure):
+        raise LedgerConflict(
+            f"Account {child!r} {'has' if given.impure else 'has no'} limit for its pure epsilons; grant it "
+            f"a share {'with' if given.impure else 'without'} one. Nothing was granted."
+        )
     # What the child is about, which is what its parent is about: only so do the charges of both add up.
-    facts = {**{name: getattr(parent, name) for name in FACTS}, "name": child, "parent": parent.name}
+    facts = {**parent.facts, "name": child, "parent": parent.name}
     parameters = {
         "parent": parent.name,
         "child": child,
-        "amount": share,
+        **parameters_of(given),
         "body": body_of(child=child, **facts),
     }
     # Either it does not fit, which `refuse` says, or somebody was in the way.
     if not _give_share(store, parameters, new=not found):
-        pages.refuse(share, what=f"The share of {child!r}", then="Nothing was granted.")
+        pages.refuse(given, what=f"The share of {child!r}", then="Nothing was granted.")
         raise LedgerConflict(
             f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again."
         )
@@ -141,6 +178,8 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
         "drawn": row.drawn,
         "draws": row.draws,
         "amount": row.drawn,
+        "pure": row.pure_drawn,
+        "failing": row.failing_drawn,
         "body": body_of(reason=reason),
     }
     if not carry_out(store, schema.VOID, parameters, account=pages.name):

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import TracebackType
@@ -15,11 +16,14 @@ from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, Simula
 from sordino.ledger import schema
 from sordino.ledger.account.charged_stream import ChargedStream, check_streams
 from sordino.ledger.account.records import body_of, described
-from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
+from sordino.ledger.amounts import Meter, check_claims, exact_amounts, exact_cost, nano_up
+from sordino.ledger.history import chained
+from sordino.ledger.renyi import Amounts
 from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
+from sordino.sheet import FORM, Sheet
 
 _USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
@@ -35,8 +39,9 @@ _FORKED_MESSAGE = (
 class Charge:
     """A reservation in an account; `Ledger.reserve` makes it.
 
-    Leaving its `with` block settles: what was never drawn returns to the account. On a pure meter, so does
-    what a mechanism with a proof for each transcript did not spend (docs/explanation/refunds.md). Leaving by
+    Leaving its `with` block settles: what was never drawn returns to the account. On a pure meter, and into
+    the pure sum of the Rényi meter, so does what a mechanism with a proof for each transcript did not spend
+    (docs/explanation/refunds.md). Leaving by
     an exception, or a crash at any moment, leaves the full reservation charged. It belongs to the process
     that reserved it.
 
@@ -49,7 +54,8 @@ class Charge:
     account : str
         The account that is charged.
     reserved : Fraction
-        The exact worst case, in epsilon or, on the zCDP meter, in rho.
+        The exact worst case, in epsilon or, on the zCDP meter, in rho; on the Rényi meter the divergence at
+        the order of the account.
     time : str
         When it was reserved, as the ledger has it: UTC, ISO 8601.
     receipt : Receipt
@@ -78,10 +84,12 @@ class Charge:
         "_lock",
         "_meter",
         "_process",
+        "_sheets",
         "_spent",
         "_state",
         "_store",
         "_streams",
+        "_worst",
         "account",
         "id",
         "label",
@@ -94,12 +102,12 @@ class Charge:
         *,
         store: Store,
         account: str,
-        meter: str,
+        meter: Meter,
         adjacency: str,
         charge: str,
         key: str,
         label: str,
-        reserved: Fraction,
+        reserved: Amounts,
         time: str,
         allow_approximate: bool,
     ) -> None:
@@ -107,16 +115,20 @@ class Charge:
         self._key = key
         self.label = label
         self.account = account
-        self.reserved = reserved
+        self.reserved = reserved.main
+        # An epsilon that no column can hold counts as none; then the pure sum is not looked at any more.
+        self._worst = reserved.without_pure() if reserved.rounded_up().impure else reserved
         self.time = time
         self._store = store
         self._meter = meter
         self._adjacency = adjacency
         self._approximate = allow_approximate
         # The worst case of each draw and what was really spent; its length is the next slot.
-        self._spent: list[tuple[Fraction, Fraction]] = []
+        self._spent: list[tuple[Amounts, Amounts]] = []
         self._streams: list[ChargedStream] = []
-        self._state: Literal["open", "settled", "kept"] = "open"
+        # How many of its releases the ledger has kept.
+        self._sheets = 0
+        self._state: Literal["open", "settled", "charged in full"] = "open"
         self._process = Process()
         self._lock = threading.RLock()
         self._busy = False
@@ -138,7 +150,7 @@ class Charge:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._keep()
+            self._close_in_full()
         elif self._state == "open":
             # Still open, so nothing has failed that may depend on the answers.
             self._settle_at_the_end()
@@ -152,7 +164,10 @@ class Charge:
     @property
     def drawn(self) -> Fraction:
         """The exact sum of the worst cases drawn so far."""
-        return sum((worst for worst, _ in self._spent), Fraction(0))
+        return self._drawn().main
+
+    def _drawn(self) -> Amounts:
+        return sum((worst for worst, _ in self._spent), Amounts())
 
     @no_remnants
     def release(self, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
@@ -194,14 +209,14 @@ class Charge:
             result = mechanism.release(answers, entropy=entropy, **private)
         except BaseException:
             # Why it failed may depend on the answers, so nothing that follows from it may return.
-            self._keep()
+            self._close_in_full()
             raise
         # A signal handler may have forked meanwhile: both would have a release, with noise of their own, for
         # one draw.
         if not self._process.is_here():
             raise LedgerConflict(_FORKED_MESSAGE)
         if getattr(result, "simulated", None) is not False:
-            self._keep()
+            self._close_in_full()
             raise SimulatedRelease(
                 "The release says that it is simulated, or does not say; its charge stays."
             )
@@ -238,9 +253,9 @@ class Charge:
         try:
             opened = mechanism.open(entropy=entropy)
         except BaseException:
-            self._keep()
+            self._close_in_full()
             raise
-        stream = ChargedStream(opened, settle=partial(self._ended, slot, mechanism), fail=self._keep)
+        stream = ChargedStream(opened, settle=partial(self._ended, slot, mechanism), fail=self._close_in_full)
         self._streams.append(stream)
         return stream
 
@@ -277,22 +292,27 @@ class Charge:
 
         self._check_open()
         check_claims(mechanism, adjacency=self._adjacency, allow_approximate=self._approximate)
-        worst = exact_cost(mechanism, self._meter)
+        worst = exact_amounts(mechanism, self._meter)
+        if self._worst.pure is None:
+            worst = worst.without_pure()
         with self._alone():
-            slot, before = len(self._spent), self.drawn
-            if before + worst > self.reserved:
+            slot, before = len(self._spent), self._drawn()
+            after = before + worst
+            if not after.is_within(self._worst):
                 raise LedgerConflict(
-                    f"This draw needs {MEASURES[self._meter]} {_write_amount(worst)} but "
-                    f"{_write_amount(self.reserved - before)} of {_write_amount(self.reserved)} "
-                    f"remains in charge {self.label!r}. Nothing was drawn."
+                    f"This draw needs {self._meter.measure} {_write_amount(worst.main)} but "
+                    f"{_write_amount(self.reserved - before.main)} of {_write_amount(self.reserved)} "
+                    f"remains in charge {self.label!r}{_write_rest(self._meter)}. Nothing was drawn."
                 )
             # Differences of the rounded sum, not rounded differences: many draws of half a billionth fit
             # where their sum fits.
-            amount = nano_up(before + worst) - nano_up(before)
+            was, now = before.rounded_up(), after.rounded_up()
             drawn = {
                 "slot": slot,
-                "before": nano_up(before),
-                "amount": amount,
+                "before": was.main,
+                "amount": now.main - was.main,
+                "pure": now.pure - was.pure,
+                "failing": now.failing - was.failing,
                 "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
             }
             # It changes nothing if the ledger knows other draws than this process, or the charge is closed.
@@ -317,17 +337,64 @@ class Charge:
         # First, so that no stream spends anything after it was added up.
         self._close_streams()
         with self._alone():
-            actual = nano_up(sum((spent for _, spent in self._spent), Fraction(0)))
+            actual = sum((spent for _, spent in self._spent), Amounts()).rounded_up()
+            drawn = self._drawn().rounded_up()
             closing = {
                 "reserved": nano_up(self.reserved),
-                "drawn": nano_up(self.drawn),
+                "drawn": drawn.main,
                 "draws": len(self._spent),
-                "amount": actual,
+                "amount": actual.main,
+                "pure": actual.pure,
+                "failing": drawn.failing,
                 "body": body_of(),
             }
             if not self._do(schema.SETTLE, closing):
                 raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._state = "settled"
+
+    def keep(self, sheet: Sheet) -> None:
+        """Keep in the ledger what was released with this charge, so that it can be printed again.
+
+        `Session.keep` calls this for a release of a session. It is kept beside the history of the account,
+        and stays: whoever may read the ledger may read it. `Ledger.read_release` returns it.
+
+        Parameters
+        ----------
+        sheet : Sheet
+            What was released, and nothing private. The sheets of one charge are numbered as they come.
+
+        Raises
+        ------
+        LedgerConflict
+            If the charge was not settled by this process: a failed, an open or a voided charge keeps nothing.
+        LedgerError
+            If the ledger cannot be written. The charge stays as it is.
+        InvalidParameter
+            If it is no sheet, or none that a ledger can hold.
+        """
+        if not isinstance(sheet, Sheet):
+            raise InvalidParameter(f"Charge.keep takes a Sheet; got a {type(sheet).__name__}.")
+        text = sheet.to_text()
+        # After the settlement and not with it: nothing about the copy may stand in the way of the account.
+        if not self._process.is_here() or self._state != "settled":
+            raise LedgerConflict(
+                f"Charge {self.label!r} must have been settled by this process before its release is kept "
+                f"(it is {self._state}). Nothing was kept."
+            )
+        with self._lock:
+            digest, part = chained(text), self._sheets
+            kept = {
+                "part": part,
+                "form": FORM,
+                "digest": digest,
+                "sheet": text,
+                "body": body_of(part=part, form=FORM, digest=digest, characters=len(text)),
+            }
+            if not self._do(schema.KEEP, kept):
+                raise LedgerConflict(
+                    f"Charge {self.label!r} was given up or kept elsewhere. Nothing was kept now."
+                )
+            self._sheets = part + 1
 
     def _do(self, operation: schema.Operation, parameters: dict[str, Any]) -> bool:
         known = {"account": self.account, "charge": self.id, "key": self._key}
@@ -340,7 +407,7 @@ class Charge:
         except LedgerConflict:
             raise
         except LedgerError as error:
-            self._keep()
+            self._close_in_full()
             # If nothing would have come back, nothing is lost and nobody is warned.
             if self._returns():
                 warnings.warn(
@@ -349,9 +416,10 @@ class Charge:
                     stacklevel=3,
                 )
 
-    def _returns(self) -> Fraction:
-        """Return what settling gives back."""
-        return self.reserved - sum((spent for _, spent in self._spent), Fraction(0))
+    def _returns(self) -> bool:
+        """Tell whether settling gives anything back."""
+        actual = sum((spent for _, spent in self._spent), Amounts())
+        return actual.rounded_up() != self._worst.rounded_up()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -375,22 +443,25 @@ class Charge:
         """Remember what a release really spent, so that the rest can return where a proof allows it."""
         worst = self._spent[slot][0]
         by_transcript = getattr(mechanism, "per_transcript", False) is True
-        spent = _cost_if_stated(result, self._meter)
-        honest = spent is not None and spent <= worst
-        if not honest and by_transcript and self._meter != "pure":
-            # What a transcript spent is a pure bound of that transcript. On this meter it may be more than
-            # what the whole mechanism costs on average.
-            found, most = _cost_if_stated(result, "pure"), _cost_if_stated(mechanism, "pure")
-            honest = found is not None and most is not None and found <= most
-        if spent is None or not honest:
-            self._keep()
+        main = _cost_if_stated(result, self._meter)
+        honest = main is not None and main <= worst.main
+        # What a transcript spent is a pure bound of that transcript. On the other meters it may be more than
+        # what the whole mechanism costs on average.
+        found, most = _pure_if_stated(result), _pure_if_stated(mechanism)
+        proved = by_transcript and found is not None and most is not None and found <= most
+        if main is None or not (honest or (proved and self._meter.name != "pure")):
+            self._close_in_full()
             raise LedgerConflict(
                 "The release says that it spent more than its "
                 "mechanism declared. The full reservation stays charged."
             )
         # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up so.
-        if by_transcript and self._meter == "pure":
-            self._spent[slot] = (worst, spent)
+        if by_transcript and self._meter.name == "pure":
+            self._spent[slot] = (worst, Amounts(main))
+        elif proved and self._meter.name == "renyi" and worst.pure:
+            # Of the three sums the pure one alone: the others never fall (docs/proofs/renyi-accounts.md).
+            assert found is not None  # noqa: S101  (so says `proved`)
+            self._spent[slot] = (worst, replace(worst, pure=min(found, worst.pure)))
 
     def _ended(self, slot: int, mechanism: Any, spent: Any) -> None:
         """Remember what a stream spent that was closed without an error, while that can still be settled."""
@@ -403,10 +474,10 @@ class Charge:
         for stream in tuple(self._streams):
             stream.close()
 
-    def _keep(self) -> None:
+    def _close_in_full(self) -> None:
         """Close the charge without giving anything back."""
         if self._state == "open":
-            self._state = "kept"
+            self._state = "charged in full"
 
     def _check_open(self) -> None:
         if not self._process.is_here():
@@ -433,13 +504,24 @@ def _require_real_entropy(entropy: Any) -> Any:
     return entropy
 
 
-def _cost_if_stated(thing: Any, meter: str) -> Fraction | None:
+def _cost_if_stated(thing: Any, meter: Meter) -> Fraction | None:
     """Return what a release or a mechanism says that it costs on a meter; None if it does not say."""
     try:
-        return exact_cost(thing, meter)
+        return exact_amounts(thing, meter).main
+    except InvalidParameter:
+        return None
+
+
+def _pure_if_stated(thing: Any) -> Fraction | None:
+    try:
+        return exact_cost(thing, "pure")
     except InvalidParameter:
         return None
 
 
 def _write_amount(amount: Fraction) -> str:
     return f"{float(amount):.12g}"
+
+
+def _write_rest(meter: Meter) -> str:
+    return " (or its epsilon or delta does not fit)" if meter.name == "renyi" else ""

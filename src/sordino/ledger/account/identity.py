@@ -7,7 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sordino.address import ServerTable, duckdb_table, is_server_table, named_by_its_server, without_password
+from sordino.address import (
+    ServerTable,
+    duckdb_table,
+    excel_parts,
+    is_server_table,
+    named_by_its_server,
+    without_password,
+)
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 
@@ -15,16 +22,17 @@ from sordino.errors import InvalidParameter
 _ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SERVER_TABLE_START = re.compile(r"postgresql:\d+/")
 _DUCKDB_START = "duckdb:"
+_EXCEL_START = "excel:"
 
 
 def canonical_source(source: str | os.PathLike[str]) -> str:
     """Return the one text that stands for a source of rows, whatever folder it was named from.
 
     Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
-    schema and small letters. An address (`postgresql://...`) loses its user, password and options, which say
-    who asks and not what is asked about. A frame in memory (`name:orders`), standard input (`-`) and a table
-    as its server names it (`postgresql:7000/...`) are left alone. Symbolic links are not followed, and no
-    server is asked: `Ledger.create` and `Ledger.reserve` ask it.
+    schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`) loses its user,
+    password and options, which say who asks and not what is asked about. A frame in memory (`name:orders`),
+    standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left alone. Symbolic
+    links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
 
     Parameters
     ----------
@@ -34,7 +42,7 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     Raises
     ------
     InvalidParameter
-        If it is not a non-empty printable text, or a DuckDB source without a table.
+        If it is not a non-empty printable text, or a DuckDB or Excel source without a table or a sheet.
 
     Examples
     --------
@@ -48,6 +56,9 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
         return named
     if _ADDRESS_START.match(named):
         return without_password(named)
+    if named.startswith(_EXCEL_START):
+        workbook, sheet = excel_parts(named)
+        return f"{_EXCEL_START}{_absolute_source_path(workbook)}#{sheet}"
     if not named.startswith(_DUCKDB_START):
         return _absolute_source_path(named)
     # The last # begins the table: the name of a file may have one, too.

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.constraints import ADJACENCY, COUNT, POSITIVE, TRUTH, Number, shown, text
+from sordino.constraints import ADJACENCY, COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, shown, text
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema as schema_module
-from sordino.ledger.account.changes import give_up, grant_share, request
+from sordino.ledger.account.changes import give_up, grant_share, parameters_of, request
 from sordino.ledger.account.charge import Charge
+from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import Pages, names
 from sordino.ledger.account.records import body_of
@@ -23,9 +24,11 @@ from sordino.ledger.account.statement import (
     json_lines,
     line_of,
 )
-from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
-from sordino.ledger.history import ChargeRow, Event, Verification, event_of, json_of
+from sordino.ledger.amounts import Budget, amount_of, things
+from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_of, json_of
+from sordino.ledger.renyi import Sums
 from sordino.ledger.store.store import carry_out, store_at
+from sordino.sheet import Sheet
 
 
 @final
@@ -132,11 +135,20 @@ class Ledger:
             "adjacency": ADJACENCY("adjacency", adjacency),
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
+            "alpha": "" if budget.order is None else str(budget.order),
+            "failures": str(budget.failures),
         }
+        limits = budget.limits
         # Only now, so that a parameter that is refused leaves no file behind.
         made._store.build()
-        body = body_of(name=made.account, parent=None, **facts)
-        parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
+        # The history of an account of another meter says nothing of an order.
+        known = facts if budget.meter == "renyi" else {fact: facts[fact] for fact in facts if fact in FACTS}
+        parameters = {
+            "account": made.account,
+            **facts,
+            **parameters_of(Sums(limits.main, limits.pure, limits.failing)),
+            "body": body_of(name=made.account, parent=None, **known),
+        }
         # If the first try was made and its answer lost, the event is found, and this is no conflict.
         if not carry_out(made._store, schema_module.CREATE, parameters, account=made.account):
             raise LedgerConflict(
@@ -184,10 +196,14 @@ class Ledger:
 
     @property
     def remaining(self) -> Fraction:
-        """What can still be charged, in epsilon or, on the zCDP meter, in rho."""
+        """What can still be charged, in epsilon or, on the zCDP meter, in rho.
+
+        On the Rényi meter it is the divergence at the order of the account, and 0 where only the pure sum
+        has room; `Statement.renyi` has both.
+        """
         # Asked anew each time: other processes charge the same account.
         row = self._pages.account()
-        return amount_of(row.allowance - row.spent)
+        return amount_of(max(0, row.allowance - row.spent))
 
     def statement(self, *, charges: bool = True) -> Statement:
         """Return the account as of one moment.
@@ -202,7 +218,8 @@ class Ledger:
             # Account, charges and shares are read at one moment, so that their sums agree.
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
             shares = rows(schema_module.CHILDREN, account=self.account)
-        return build_statement(account, shares, [ChargeRow(*charge) for charge in listed])
+        found = [ChargeRow(*charge) for charge in listed]
+        return build_statement(account, shares, found, found[-1] if found else None)
 
     def charge(self, key: str) -> ChargeLine:
         """Return one charge by its id, as the ledger has it.
@@ -219,7 +236,28 @@ class Ledger:
         LedgerError
             If the account has no such charge.
         """
-        return line_of(self._pages.charge(key))
+        return line_of(self._pages.charge(key), self._pages.facts.meter)
+
+    def read_release(self, key: str, *, part: int = 1) -> Sheet:
+        """Return a release that the ledger has kept, as it can be printed again.
+
+        `Session.keep` and the command with ``--keep`` keep releases; ``sordino ledger release`` prints one.
+
+        Parameters
+        ----------
+        key : str
+            `Charge.id`; a release has it as `receipt.id`.
+        part : int
+            Which release of a batch that was kept under this id, from 1.
+
+        Raises
+        ------
+        LedgerError
+            If the account has no such charge, its release was not kept, or what is kept was changed.
+        InvalidParameter
+            If fewer releases are kept than `part` says.
+        """
+        return self._pages.sheet(key, COUNT("release.part", part) - 1)
 
     def history(self, *, last: int | None = None) -> Iterator[Event]:
         """Return the events of the account, oldest first, one after the other.
@@ -237,7 +275,8 @@ class Ledger:
 
         Amounts are in billionths. Each `head` is the SHA-256 of the previous head, number, kind, charge,
         amount, spent, allowance and body, with a space between two of them, so that the lines can be checked
-        without sordino.
+        without sordino. Of a release that is kept they have the hash, and not the release: whoever gets the
+        export does not get the results.
         """
         return json_lines(self._pages.account(), self._pages.events(None))
 
@@ -264,7 +303,9 @@ class Ledger:
         """
         return self._pages.verify(None if head is None else text(head, "head"))
 
-    def grant(self, child: str, amount: Number) -> Ledger:
+    def grant(
+        self, child: str, amount: Number, *, pure: Number | None = None, failures: Number = 0
+    ) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
         The share counts as spent here at once, so parent and children together never pass the parent's limit.
@@ -275,7 +316,14 @@ class Ledger:
         child : str
             Name of the child account.
         amount : number
-            In epsilon or, on the zCDP meter, in rho; rounded down to a billionth.
+            In epsilon or, on the zCDP meter, in rho; rounded down to a billionth. On the Rényi meter it is a
+            divergence at the order of the account.
+        pure : number, optional
+            On the Rényi meter the share of the pure sum. The child then keeps to both: its divergences *and*
+            its epsilons. Without one it may take on costs without a pure epsilon, and so counts as one here:
+            from then on only the divergences of this account decide.
+        failures : number
+            On the Rényi meter the share of delta for releases of the child that may fail.
 
         Returns
         -------
@@ -292,11 +340,57 @@ class Ledger:
             If the ledger cannot be written. Where a connection was lost, look into the history before
             granting again.
         InvalidParameter
-            If the amount is not a number in (0, inf) or less than a billionth.
+            If the amount is not a number in (0, inf) or less than a billionth; if `pure` or `failures` is
+            given on another meter.
         """
         # Made first, which checks the name; the child itself comes into being with its share.
         made = Ledger(self._store.address, child)
-        grant_share(self._store, self._pages, made.account, POSITIVE("grant.amount", amount))
+        grant_share(
+            self._store,
+            self._pages,
+            made.account,
+            POSITIVE("grant.amount", amount),
+            pure=None if pure is None else POSITIVE("grant.pure", pure),
+            failures=NOT_NEGATIVE("grant.failures", failures),
+        )
+        return made
+
+    def convert(self, into: str, budget: Budget) -> Ledger:
+        """Make an account with a delta that goes on for this pure or zCDP one, and close this one for good.
+
+        The new account is about the same people and rows. It begins with all that was spent here, open
+        reservations and shares in full: what they give back later comes back here alone.
+        Choose the budget without looking at what was released; when to convert is free.
+
+        Parameters
+        ----------
+        into : str
+            Name of the new account.
+        budget : Budget
+            With a delta. Of a pure account the epsilon is at least the old one; of a zCDP account epsilon
+            and delta are the old ones.
+
+        Returns
+        -------
+        Ledger
+            The new account.
+
+        Raises
+        ------
+        LedgerConflict
+            If there is an account of that name, or this one is a share, was converted before, or was charged
+            in this moment.
+        BudgetExceeded
+            If what was spent does not fit into the new budget.
+        InvalidParameter
+            If the budget is none that this account can go on with.
+        LedgerError
+            If the ledger cannot be written.
+        """
+        made = Ledger(self._store.address, into)
+        if not isinstance(budget, Budget):
+            raise InvalidParameter(f"budget must be a Budget; got {shown(budget)}.")
+        convert_account(self._store, self._pages, made.account, budget)
         return made
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
@@ -353,6 +447,8 @@ class Ledger:
     def permit(self, role: str) -> None:
         """Let a role of the database charge every account of the ledger, but not grant, void or edit.
 
+        It may read all of the ledger, the releases that are kept there among it.
+
         Parameters
         ----------
         role : str
@@ -407,7 +503,7 @@ class Ledger:
             recorded.
         """
         account = self._pages.facts
-        label, exact, key, parameters = request(
+        label, worst, key, parameters = request(
             account,
             things(chargeable),
             label=label,
@@ -419,17 +515,17 @@ class Ledger:
         )
         # Somebody may have given something back between the refusal and this look: then it is tried again.
         while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
-            self._pages.refuse(nano_up(exact), what="This release", then="Nothing was read or released.")
+            self._pages.refuse(worst.rounded_up(), what="This release", then="Nothing was read or released.")
         # From here on the charge is in the ledger, and stays there whatever becomes of this object.
         return Charge(
             store=self._store,
             account=self.account,
-            meter=account.meter,
+            meter=account.meter_at_order,
             adjacency=account.adjacency,
             charge=parameters["charge"],
             key=key,
             label=label,
-            reserved=exact,
+            reserved=worst,
             # The time that the ledger has, and no other one.
             time=json_of(parameters["body"])["time"],
             allow_approximate=allow_approximate,

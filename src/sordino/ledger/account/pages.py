@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import final
+from fractions import Fraction
+from typing import Any, final
 
 from sordino.constraints import text
-from sordino.errors import BudgetExceeded, LedgerConflict, LedgerError
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import schema
 from sordino.ledger.amounts import MEASURES, decimal
-from sordino.ledger.history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
+from sordino.ledger.history import (
+    Account,
+    ChargeRow,
+    Replay,
+    Row,
+    Verification,
+    add_shares,
+    budget_of,
+    chained,
+    json_of,
+    linked,
+)
+from sordino.ledger.renyi import ATTO, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
+from sordino.sheet import FORM, Sheet
 
 _EVENTS_AT_ONCE = 5_000  # events that are held in memory
 
@@ -20,12 +34,13 @@ _EVENTS_AT_ONCE = 5_000  # events that are held in memory
 class Pages:
     """One account of a store."""
 
-    __slots__ = ("_seen", "name", "store")
+    __slots__ = ("_seen", "_sound", "name", "store")
 
     def __init__(self, store: Store, name: str) -> None:
         self.store = store
         self.name = name
         self._seen: Account | None = None
+        self._sound = False
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Account, Rows]]:
@@ -50,7 +65,29 @@ class Pages:
     @property
     def facts(self) -> Account:
         """The account as it was first seen, for what never changes: a charge checks that it still holds."""
-        return self._seen or patiently(self.account)
+        seen = self._seen or patiently(self.account)
+        if seen.meter == "renyi" and not self._sound:
+            patiently(self._check_order)
+        return seen
+
+    def _check_order(self) -> None:
+        """Refuse an account whose order is not the one that it was made with: its sums would mean nothing."""
+        with self.reading() as (row, rows):
+            first = rows(schema.EVENTS, account=self.name, after=0, until=1)
+        try:
+            [event] = [Row(*found) for found in first]
+            made = json_of(event.body)
+            known = all(made[name] == fact for name, fact in row.facts.items())
+            known = known and linked("", event) == event.head
+            fits = row.parent is not None or budget_of(row).limits == row.limits
+        except (InvalidParameter, KeyError, ValueError, TypeError, ArithmeticError):
+            known = fits = False
+        if not (known and fits):
+            raise LedgerError(
+                f"The order or a limit of account {self.name!r} is not the one that it was made with: it was "
+                "changed. Do not charge it; compare it with a backup or an export."
+            )
+        self._sound = True
 
     def charge(self, key: str) -> ChargeRow:
         """Return one charge."""
@@ -61,6 +98,45 @@ class Pages:
                 f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them."
             )
         return ChargeRow(*found[0])
+
+    def sheet(self, key: str, part: int) -> Sheet:
+        """Return what is kept of a charge; part 0 is the first release, and of most charges the only one."""
+        row = self.charge(key)
+        if not row.kept:
+            raise LedgerError(
+                f"The ledger has not kept the release of charge {key!r}: it does so for one made with "
+                "--keep, or that Session.keep is called for. What was printed is the only copy."
+            )
+        if not 0 <= part < row.kept:
+            raise InvalidParameter(
+                f"part must be from 1 to {row.kept}, the number of releases that are kept of charge {key!r}; "
+                f"got {part + 1}."
+            )
+        found = self._sheet_rows(key, part)
+        if not _is_unchanged(found):
+            raise LedgerError(
+                f"The release that is kept of charge {key!r} was changed since; `sordino ledger verify` "
+                "looks at the whole account."
+            )
+        [(form, _, text)] = found
+        if form > FORM:
+            raise LedgerError(
+                f"The release of charge {key!r} is kept in form {form} but this version of sordino knows "
+                f"forms up to {FORM}; use a newer sordino."
+            )
+        return Sheet.from_text(text)
+
+    def _sheet_rows(self, key: str, part: int) -> Sequence[tuple[Any, ...]]:
+        with self.reading() as (_, rows):
+            return rows(schema.SHEET, account=self.name, charge=key, part=part)
+
+    def _changed(self, kept: Sequence[tuple[str, int, str]]) -> Iterator[tuple[str, int]]:
+        """Return the releases that are kept with another text than their hash says."""
+        for key, part, digest in kept:
+            # One at a time, so that nobody has to wait, and memory holds one of them.
+            found = self._sheet_rows(key, part)
+            if not _is_unchanged(found) or found[0][1] != digest:
+                yield key, part
 
     def events(self, newest: int | None) -> Iterator[Row]:
         """Return the events, or the newest of them; nothing is held open while somebody looks at one."""
@@ -85,29 +161,57 @@ class Pages:
                 replay.play(row)
             [(events,)] = rows(schema.HOW_MANY, account=self.name)
             gifts = rows(schema.GRANTS, account=account.parent) if account.parent is not None else None
-            return replay.finish(
-                account,
-                events=events,
-                charges=rows(schema.STATES, account=self.name),
-                children=rows(schema.CHILDREN, account=self.name),
-                given=None
-                if gifts is None
-                else sum(share for share, body in gifts if json_of(body).get("child") == self.name),
-            )
+            charges = rows(schema.STATES, account=self.name)
+            children = rows(schema.CHILDREN, account=self.name)
+            kept = [(key, part, digest) for key, part, digest in rows(schema.KEPT, account=self.name)]
+        # Sheets never change, so their texts may be looked at afterwards.
+        return replay.finish(
+            account,
+            events=events,
+            charges=charges,
+            children=children,
+            given=None if gifts is None else add_shares(gifts, self.name),
+            kept=kept,
+            changed=self._changed(kept),
+        )
 
-    def refuse(self, needed: int, *, what: str, then: str) -> None:
+    def refuse(self, needed: Sums, *, what: str, then: str) -> None:
         """Say why an amount was refused; return if it would fit by now because others gave something back."""
         known, row = self.facts, patiently(self.account)
-        if any(getattr(known, fact) != getattr(row, fact) for fact in FACTS):
+        if known.facts != row.facts:
             raise LedgerConflict(
                 f"Account {self.name!r} at {self.store.url!r} is "
                 f"not the one that was opened; open it again. {then}"
             )
-        if row.spent > row.allowance - needed:
-            raise BudgetExceeded(
-                f"{what} needs {MEASURES[row.meter]} {decimal(needed)} but "
-                f"{decimal(row.allowance - row.spent)} remains in account {self.name!r}. {then}"
+        if row.successor:
+            raise LedgerConflict(
+                f"Account {self.name!r} was converted into {row.successor!r}, which goes on for it. {then}"
             )
+        if not row.limits.admits(row.sums, needed):
+            raise BudgetExceeded(f"{what} needs {_write_lack(row, needed)} in account {self.name!r}. {then}")
+
+
+def _write_lack(row: Account, needed: Sums) -> str:
+    """Return what is needed and what remains, as a part of a sentence."""
+    limits, spent = row.limits, row.sums
+    if row.meter != "renyi":
+        return f"{MEASURES[row.meter]} {decimal(needed.main)} but {decimal(limits.main - spent.main)} remains"
+    if spent.failing > limits.failing - needed.failing:
+        return (
+            f"delta {needed.failing / ATTO:.6g} of its own but "
+            f"{(limits.failing - spent.failing) / ATTO:.6g} remains for releases that may fail"
+        )
+    pure = "no epsilon" if needed.impure else f"epsilon {decimal(needed.pure)}"
+    left = "no epsilon" if spent.impure else f"epsilon {decimal(max(0, limits.pure - spent.pure))}"
+    order = f"{float(Fraction(row.alpha)):.6g}"
+    asked = f"divergence {decimal(needed.main)} at order {order} ({pure})"
+    return f"{asked} but divergence {decimal(max(0, limits.main - spent.main))} and {left} remain"
+
+
+def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:
+    """Tell whether a sheet is there, with the text of its hash."""
+    # In a damaged file a text may be anything.
+    return len(found) == 1 and isinstance(found[0][2], str) and chained(found[0][2]) == found[0][1]
 
 
 def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.errors import InvalidParameter
-from sordino.ledger.amounts import MEASURES, exact_cost, read_cost
+from sordino.ledger.amounts import Meter, exact_amounts, read_cost
 from sordino.receipt import read_clock
 from sordino.sensitivity import Sensitivity
 
@@ -27,16 +27,20 @@ def body_of(**facts: Any) -> str:
     return json.dumps({"time": read_clock(), "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True)
 
 
-def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
-    """Return what is to be charged: the name of each mechanism or cost, and its exact amount on the meter.
+def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
+    """Return what is to be charged: the name of each mechanism or cost, and its exact amounts on the meter.
 
     For our own mechanisms and costs this includes the cost and the public parameters. What others keep in
     their fields may be private, and is left out.
     """
     facts = []
     for thing in things:
-        fact: dict[str, Any] = {"name": type(thing).__name__, MEASURES[meter]: str(exact_cost(thing, meter))}
-        if _is_sordino_cost(cost := read_cost(thing, meter)):
+        amounts = exact_amounts(thing, meter)
+        fact: dict[str, Any] = {"name": type(thing).__name__, meter.measure: str(amounts.main)}
+        if meter.order is not None:
+            fact["epsilon"] = None if amounts.pure is None else str(amounts.pure)
+            fact["delta"] = str(amounts.failing)
+        if _is_sordino_cost(cost := read_cost(thing, "pure")):
             fact["cost"] = cost.to_dict()
             # Only our own classes surely show public parameters alone.
             if thing is not cost and type(thing).__module__.startswith("sordino."):

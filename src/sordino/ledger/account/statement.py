@@ -7,20 +7,22 @@ dp_accounting.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 from sordino.cost import ZCDP, Pure
+from sordino.errors import InvalidParameter
 from sordino.ledger.amounts import MEASURES, amount_of
-from sordino.ledger.history import FACTS, Account, ChargeRow, Row, json_of
+from sordino.ledger.history import Account, ChargeRow, Row, json_of
+from sordino.ledger.renyi import ATTO, spent_epsilon
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class ChargeLine:
-    """One charge of an account; amounts are in epsilon or, on the zCDP meter, in rho.
+    """One charge of an account; amounts are in epsilon, in rho, or in divergence at the order of the account.
 
     Attributes
     ----------
@@ -41,6 +43,11 @@ class ChargeLine:
         Public parameters that the caller recorded.
     digest : str
         Hash over what the charge is for: mechanisms, costs, unit, source and detail.
+    kept : int
+        How many of its releases the ledger has kept (`Ledger.read_release`); 0 unless that was asked for.
+    epsilon, delta : Fraction or None
+        On the Rényi meter also what the charge takes from the pure sum (None if it has no pure epsilon) and
+        from the deltas; None on the other meters.
 
     Examples
     --------
@@ -62,6 +69,9 @@ class ChargeLine:
     time: str
     detail: dict[str, Any]
     digest: str
+    kept: int = 0
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
 
     @property
     def charged(self) -> Fraction:
@@ -72,6 +82,8 @@ class ChargeLine:
     def to_dict(self) -> dict[str, Any]:
         """Return the charge as JSON-ready values; amounts as floats, and exactly under "exact"."""
         amounts = {"reserved": self.reserved, "drawn": self.drawn, "settled": self.settled}
+        more = {} if self.delta is None else {"epsilon": self.epsilon, "delta": self.delta}
+        amounts |= more
         return {
             "id": self.id,
             "label": self.label,
@@ -80,7 +92,64 @@ class ChargeLine:
             "time": self.time,
             "detail": self.detail,
             "digest": self.digest,
+            "kept": self.kept,
             "exact": {name: None if amount is None else str(amount) for name, amount in amounts.items()},
+        }
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RenyiSums:
+    """The sums of an account with the Rényi meter beside that of the divergences, at one moment.
+
+    Attributes
+    ----------
+    order : Fraction
+        At which divergences are added.
+    epsilon_limit, epsilon_spent : Fraction or None
+        Of the pure sum. The limit is None for a share of an account that has none; the sum is None once
+        something without a pure epsilon was charged, and then it counts no more.
+    failures_limit, failures_spent : Fraction
+        Of the deltas of releases that may fail.
+    spent_epsilon : float
+        The epsilon that was spent so far at the delta of the account, rounded up; for a reader. Whoever stops
+        by it has no guarantee: that is the limit of the account.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sordino as sd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> budget = sd.Budget(epsilon=3.0, delta=1e-6)
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=budget,
+    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> charge = ledger.reserve(sd.cost.Pure(epsilon=0.25), label="top products")
+    >>> sums = ledger.statement().renyi
+    >>> float(sums.order), sums.epsilon_spent, sums.spent_epsilon
+    (8.92606, Fraction(1, 4), 0.25)
+    >>> folder.cleanup()
+    """
+
+    order: Fraction
+    epsilon_limit: Fraction | None
+    epsilon_spent: Fraction | None
+    failures_limit: Fraction
+    failures_spent: Fraction
+    spent_epsilon: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sums as JSON-ready values; as floats, and exactly under "exact"."""
+        exactly = {
+            "order": self.order,
+            "epsilon_limit": self.epsilon_limit,
+            "epsilon_spent": self.epsilon_spent,
+            "failures_limit": self.failures_limit,
+            "failures_spent": self.failures_spent,
+        }
+        return {
+            **{name: None if number is None else float(number) for name, number in exactly.items()},
+            "spent_epsilon": self.spent_epsilon,
+            "exact": {name: None if number is None else str(number) for name, number in exactly.items()},
         }
 
 
@@ -98,7 +167,14 @@ class Statement:
     epsilon, delta : Fraction
         The guarantee of the whole account; of a child, that of the account at the top.
     limit, spent, remaining : Fraction
-        In epsilon or, on the zCDP meter, in rho (`measure` says which).
+        In epsilon, in rho, or in divergence at the order of the account (`measure` says which).
+    renyi : RenyiSums or None
+        On the Rényi meter the order and the other sums; None on the other meters.
+    more : int or None
+        How many more charges like the last one fit, reserved as that one was; None if there is no charge,
+        or no end. What charges give back is not forecast.
+    successor : str or None
+        The account that has taken this one over (`Ledger.convert`); then nothing fits here any more.
     head : str
         Hash of the last event of its history.
     shares : dict
@@ -133,6 +209,9 @@ class Statement:
     head: str
     shares: dict[str, Fraction]
     charges: tuple[ChargeLine, ...]
+    renyi: RenyiSums | None = None
+    more: int | None = None
+    successor: str | None = None
 
     def __repr__(self) -> str:
         return (
@@ -142,13 +221,16 @@ class Statement:
 
     @property
     def measure(self) -> str:
-        """What the amounts are: "epsilon" or "rho"."""
+        """What the amounts are: "epsilon", "rho" or "divergence"."""
         return MEASURES[self.meter]
 
     @property
     def remaining(self) -> Fraction:
-        """What can still be charged."""
-        return self.limit - self.spent
+        """What can still be charged.
+
+        On the Rényi meter it is 0 where the divergences are used up; the pure sum may still have room.
+        """
+        return max(Fraction(0), self.limit - self.spent)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values; amounts as floats, and exactly under "exact"."""
@@ -167,12 +249,15 @@ class Statement:
             "head": self.head,
             "shares": {name: float(amount) for name, amount in self.shares.items()},
             "exact": {name: str(amount) for name, amount in amounts.items()},
+            **({} if self.renyi is None else {"renyi": self.renyi.to_dict()}),
+            **({} if self.more is None else {"more_like_the_last": self.more}),
+            **({} if self.successor is None else {"successor": self.successor}),
             "charges": [line.to_dict() for line in self.charges],
         }
 
 
-def line_of(row: ChargeRow) -> ChargeLine:
-    """Return what the row of a charge says."""
+def line_of(row: ChargeRow, meter: str) -> ChargeLine:
+    """Return what the row of a charge says, in an account with a meter."""
     # In a damaged file the body may be unreadable; the amounts are in columns of their own.
     body = json_of(row.body)
     return ChargeLine(
@@ -185,13 +270,27 @@ def line_of(row: ChargeRow) -> ChargeLine:
         time=body.get("time", ""),
         detail=body.get("detail", {}),
         digest=row.digest,
+        kept=row.kept,
+        epsilon=None if meter != "renyi" or row.impure else amount_of(_taken_pure(row)),
+        delta=None if meter != "renyi" else Fraction(_taken_failing(row), ATTO),
     )
 
 
+def _taken_pure(row: ChargeRow) -> int:
+    return row.pure_reserved if row.settled is None else row.pure_settled
+
+
+def _taken_failing(row: ChargeRow) -> int:
+    return row.failing_reserved if row.settled is None else row.failing_drawn
+
+
 def build_statement(
-    account: Account, shares: Iterable[tuple[str, int]], rows: Iterable[ChargeRow]
+    account: Account,
+    shares: Iterable[tuple[str, int, int, int]],
+    rows: Sequence[ChargeRow],
+    last: ChargeRow | None,
 ) -> Statement:
-    """Return the statement of an account row, its children and its charge rows."""
+    """Return the statement of an account row, its children, its charge rows and its last charge."""
     return Statement(
         account=account.name,
         parent=account.parent,
@@ -204,8 +303,29 @@ def build_statement(
         limit=amount_of(account.allowance),
         spent=amount_of(account.spent),
         head=account.head,
-        shares={name: amount_of(share) for name, share in sorted(shares)},
-        charges=tuple(line_of(row) for row in rows),
+        shares={name: amount_of(share) for name, share, *_ in sorted(shares)},
+        charges=tuple(line_of(row, account.meter) for row in rows),
+        renyi=_renyi_sums(account) if account.meter == "renyi" else None,
+        more=0 if account.successor else _count_more(account, last),
+        successor=account.successor or None,
+    )
+
+
+def _count_more(account: Account, last: ChargeRow | None) -> int | None:
+    return None if last is None else account.limits.count_more(account.sums, last.asked)
+
+
+def _renyi_sums(account: Account) -> RenyiSums:
+    order, limits, spent = Fraction(account.alpha), account.limits, account.sums
+    # A share has no delta of its own: its divergences convert with that of the whole account.
+    conversion = Fraction(account.delta) - Fraction(account.failures)
+    return RenyiSums(
+        order=order,
+        epsilon_limit=None if limits.pure < 0 else amount_of(limits.pure),
+        epsilon_spent=None if spent.impure else amount_of(spent.pure),
+        failures_limit=Fraction(limits.failing, ATTO),
+        failures_spent=Fraction(spent.failing, ATTO),
+        spent_epsilon=spent_epsilon(spent, conversion, order),
     )
 
 
@@ -214,10 +334,13 @@ def json_lines(account: Account, rows: Iterable[Row]) -> Iterator[str]:
 
     Amounts are in billionths.
     """
-    yield json.dumps({"type": "account", **{name: getattr(account, name) for name in FACTS}}, sort_keys=True)
+    yield json.dumps({"type": "account", **account.facts}, sort_keys=True)
     for row in rows:
         # All that the hash covers, and the hash: a reader can compute each head anew.
-        yield json.dumps({"type": "event", **row._asdict()}, sort_keys=True)
+        told = row._asdict()
+        if not row.sums:
+            del told["sums"]
+        yield json.dumps({"type": "event", **told}, sort_keys=True)
 
 
 def dp_events(statement: Statement) -> list[Any]:
@@ -227,6 +350,22 @@ def dp_events(statement: Statement) -> list[Any]:
     """
     from sordino.accounting import to_dp_events  # noqa: PLC0415  (its driver is an extra)
 
+    if statement.renyi is not None:
+        return list(to_dp_events(_renyi_costs(statement)).events)
     notion = Pure if statement.meter == "pure" else ZCDP
     spent = [*(line.charged for line in statement.charges), *statement.shares.values()]
     return list(to_dp_events([notion(**{statement.measure: amount}) for amount in spent if amount]).events)
+
+
+def _renyi_costs(statement: Statement) -> list[Pure]:
+    """Return what each charge was in epsilon; refuse an account where one is no pure epsilon."""
+    costs = []
+    for line in statement.charges:
+        if line.epsilon is None or line.delta or statement.shares:
+            raise InvalidParameter(
+                f"Account {statement.account!r} adds Rényi divergences: a share of it, or a charge without a "
+                "pure epsilon, is no event of dp_accounting. Export it as lines of JSON instead."
+            )
+        if line.epsilon:
+            costs.append(Pure(epsilon=line.epsilon))
+    return costs

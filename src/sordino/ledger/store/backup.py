@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 from sordino.errors import InvalidParameter, LedgerError
+from sordino.ledger.store.sqlite_schema import stand_in_for_newer
 
 
 def back_up(
@@ -63,6 +64,8 @@ def _heads_of_copy(file: Path) -> dict[str, str]:
         copied.seek(18)
         copied.write(b"\1\1")
     with closing(_open_unshared_file(file)) as copy, suppress(sqlite3.DatabaseError):
+        # What was copied may be of an older schema.
+        stand_in_for_newer(copy)
         if is_whole(copy):
             return dict(copy.execute("SELECT name, head FROM account ORDER BY name").fetchall())
     raise LedgerError(
@@ -121,28 +124,37 @@ _FIND_CONTRADICTION = """
 WITH told AS (
     SELECT account, count(*) AS events, max(number) AS highest, sum(number) AS numbers,
         sum(kind = 'reserve') AS reserves, sum(kind = 'draw') AS draws,
-        sum(kind = 'settle') AS settles, sum(kind = 'void') AS voids,
+        sum(kind = 'settle') AS settles, sum(kind = 'void') AS voids, sum(kind = 'keep') AS keeps,
         sum(CASE WHEN kind = 'grant' THEN amount ELSE 0 END) AS granted,
         sum(CASE WHEN kind IN ('create', 'receive') THEN amount ELSE 0 END) AS received
     FROM event GROUP BY account
 ), charged AS (
     SELECT account, count(*) AS charges, sum(draws) AS draws, sum(state = 'settled') AS settled,
-        sum(state = 'void') AS voided, sum(coalesce(settled, reserved)) AS spent
+        sum(state = 'void') AS voided, sum(coalesce(settled, reserved)) AS spent,
+        sum(CASE WHEN settled IS NULL THEN pure_reserved ELSE pure_settled END) AS pure,
+        sum(CASE WHEN settled IS NULL THEN failing_reserved ELSE failing_drawn END) AS failing
     FROM charge GROUP BY account
+), held AS (
+    SELECT account, count(*) AS sheets FROM kept GROUP BY account
 ), shared AS (
-    SELECT parent, sum(allowance) AS granted FROM account WHERE parent IS NOT NULL GROUP BY parent
+    SELECT parent, sum(allowance) AS granted, sum(max(pure_limit, 0)) AS pure,
+        sum(failing_limit) AS failing FROM account WHERE parent IS NOT NULL GROUP BY parent
 )
 SELECT 1 FROM account AS a
     LEFT JOIN told ON told.account = a.name
     LEFT JOIN charged ON charged.account = a.name
+    LEFT JOIN held ON held.account = a.name
     LEFT JOIN shared ON shared.parent = a.name
     LEFT JOIN event AS last ON last.account = a.name AND last.number = a.number
 WHERE (a.number, a.head, a.spent, a.allowance) IS NOT (told.events, last.head, last.spent, last.allowance)
     OR (a.number, a.number * (a.number + 1) / 2) IS NOT (told.highest, told.numbers)
     OR (told.reserves, told.draws) IS NOT (coalesce(charged.charges, 0), coalesce(charged.draws, 0))
     OR (told.settles, told.voids) IS NOT (coalesce(charged.settled, 0), coalesce(charged.voided, 0))
+    OR told.keeps IS NOT coalesce(held.sheets, 0)
     OR (a.allowance, told.granted) IS NOT (told.received, coalesce(shared.granted, 0))
     OR a.spent IS NOT coalesce(charged.spent, 0) + coalesce(shared.granted, 0)
+    OR a.pure_spent IS NOT coalesce(charged.pure, 0) + coalesce(shared.pure, 0)
+    OR a.failing_spent IS NOT coalesce(charged.failing, 0) + coalesce(shared.failing, 0)
 LIMIT 1
 """
 _FIND_ORPHAN_ROW = "SELECT 1 FROM {} WHERE account NOT IN (SELECT name FROM account) LIMIT 1"
@@ -158,5 +170,6 @@ def is_whole(connection: sqlite3.Connection) -> bool:
     """
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         return False
-    questions = (_FIND_CONTRADICTION, _FIND_ORPHAN_ROW.format("event"), _FIND_ORPHAN_ROW.format("charge"))
+    orphans = (_FIND_ORPHAN_ROW.format(table) for table in ("event", "charge", "kept"))
+    questions = (_FIND_CONTRADICTION, *orphans)
     return all(connection.execute(question).fetchone() is None for question in questions)

@@ -18,9 +18,22 @@ from typing import TYPE_CHECKING, Any, final
 from sordino.address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger.schema import OPERATIONS, TABLES, VERSION, Operation, rendered
+from sordino.ledger.schema import (
+    ACCOUNT_CHECKS,
+    ACCOUNT_TABLE,
+    CHARGE_TABLE,
+    EVENT_TABLE,
+    KEPT_TABLE,
+    OPERATIONS,
+    RENYI_COLUMN,
+    TABLES,
+    VERSION,
+    Operation,
+    rendered,
+)
 from sordino.ledger.store.store import Rows, TryAgainError
 from sordino.process import Process
+from sordino.sheet import MOST_CHARACTERS
 
 try:
     import psycopg
@@ -46,6 +59,16 @@ _CHAIN_AND_TRIGGER = (
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
     "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
     " EXECUTE FUNCTION ~append_only()",
+)
+_KEEP_KEPT = (
+    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~kept EXECUTE FUNCTION ~append_only()"
+)
+# Whoever may reserve may keep what was released, and see it.
+_CHARGERS_QUERY = (
+    "SELECT DISTINCT r.rolname FROM pg_catalog.pg_proc p"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
+    " CROSS JOIN LATERAL aclexplode(p.proacl) AS a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee"
+    " WHERE n.nspname = 'sordino' AND p.proname = 'reserve' AND r.rolname <> current_user"
 )
 # A commit that does not wait for the disk could lose a charge whose noise was released already.
 _REQUIRE_DURABLE_COMMIT = (
@@ -73,6 +96,9 @@ _RAISE_WRONG_TEXT = "RAISE invalid_text_representation; END IF;"
 _PARAMETER_CHECKS = {
     "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_RAISE_WRONG_TEXT}",
     "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
+    # `json`, because `jsonb` takes no zero byte, which a label may hold: spelled, as all that is not ASCII.
+    "sheet": f"IF length(:sheet) > {MOST_CHARACTERS} OR json_typeof(CAST(:sheet AS json)) <> 'object'"
+    f" OR octet_length(:sheet) <> length(:sheet) THEN {_RAISE_WRONG_TEXT}",
     "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
     "body": "IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object'"
     f" THEN {_RAISE_WRONG_TEXT}",
@@ -169,12 +195,6 @@ class PostgresStore:
         """Allow a role to see everything and to charge, and nothing else."""
         if text(role, "role") == "public":  # a word of the language even between quotes
             raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
-        name = quoting.Identifier(role)
-        # No right to write into a table: the functions do that with the rights of the owner.
-        grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
-        grants += [
-            f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
-        ]
         with self._lent(self._alive()) as connection, connection.transaction():
             # PostgreSQL only warns a role that may not grant, so that is asked first.
             owned = connection.execute(
@@ -182,8 +202,7 @@ class PostgresStore:
             ).fetchone()
             if owned != (True,):
                 raise LedgerError(f"The ledger at {self.url!r} {_REASON_BY_SQLSTATE['42501']}")
-            for grant in grants:
-                connection.execute(quoting.SQL("GRANT {} TO {}").format(_trust_own_sql(grant), name))
+            self._grant_charging(connection, role)
 
     @contextmanager
     def _lent(self, connection: Connection) -> Iterator[Connection]:
@@ -271,6 +290,8 @@ class PostgresStore:
         if table is None:
             raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
         (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
+        if version in (2, 3):
+            version = self._bring_up_to_date(connection, version)
         names = [operation.name for operation in OPERATIONS]
         if version == VERSION and connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
             raise LedgerError(
@@ -283,6 +304,41 @@ class PostgresStore:
                 f"version of sordino knows schema {VERSION}; use a newer sordino."
             )
         return True
+
+    def _bring_up_to_date(self, connection: Connection, older: int) -> int:
+        """Bring a ledger of schema 2 or 3 to the present one in one transaction; return its schema.
+
+        The functions of the older schema are replaced: a client of an older version charges nothing more.
+        """
+        # Only the owner may, and another role that could make tables there would own what it made.
+        if connection.execute(_SCHEMA_OWNER_QUERY).fetchone() != (True,):
+            raise LedgerError(
+                f"The ledger at {self.url!r} has schema {older}, that of an older version of sordino; its "
+                "owner must open it once with this version (`sordino ledger accounts`), which adds to its "
+                "tables. Nothing was charged."
+            )
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+            # Asked again under the lock: another process may have done it meanwhile.
+            (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
+            if version in (2, 3):
+                # Asked before the functions that they may call are replaced.
+                roles = connection.execute(_CHARGERS_QUERY.encode()).fetchall()
+                for statement in _newer_definitions(version):
+                    connection.execute(rendered(statement, PREFIX, "_@").encode())
+                for (role,) in roles:
+                    self._grant_charging(connection, role)
+        return VERSION
+
+    def _grant_charging(self, connection: Connection, role: str) -> None:
+        # No right to write into a table: the functions do that with the rights of the owner.
+        grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
+        grants += [
+            f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
+        ]
+        name = quoting.Identifier(role)
+        for grant in grants:
+            connection.execute(quoting.SQL("GRANT {} TO {}").format(_trust_own_sql(grant), name))
 
     def _explained(self, error: psycopg.Error, *, lost: bool) -> LedgerError:
         """Return one clear sentence for a failure of the server.
@@ -339,11 +395,37 @@ def _schema_definitions() -> list[str]:
         f"INSERT INTO ~ledger (version) VALUES ({VERSION})",
         *TABLES,
         *_CHAIN_AND_TRIGGER,
+        _KEEP_KEPT,
         *(_function_definition(operation) for operation in OPERATIONS),
         # PostgreSQL lets everybody call a new function.
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
     )
     return [rendered(definition, PREFIX, "_@") for definition in definitions]
+
+
+def _newer_definitions(version: int) -> list[str]:
+    """Return the statements that bring a schema 2 or 3 to the present one."""
+    columns = [
+        f"ALTER TABLE ~{name} ADD COLUMN {column} {kind}"
+        for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE))
+        for column, kind, _ in RENYI_COLUMN.findall(table)
+    ]
+    # What a row of an account must satisfy now, instead of what it had to.
+    checks = [
+        f"ALTER TABLE ~account DROP CONSTRAINT {name}" for name in ("account_meter_check", "account_check")
+    ]
+    checks += [f"ALTER TABLE ~account ADD CHECK ({condition})" for condition in ACCOUNT_CHECKS]
+    # Their parameters are others, so that they would be second functions of the same names.
+    functions = [f"DROP FUNCTION IF EXISTS ~{operation.name}" for operation in OPERATIONS]
+    functions += [_function_definition(operation) for operation in OPERATIONS]
+    return [
+        *([KEPT_TABLE, _KEEP_KEPT] if version == 2 else []),
+        *columns,
+        *checks,
+        *functions,
+        "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
+        f"UPDATE ~ledger SET version = {VERSION}",
+    ]
 
 
 def _function_definition(operation: Operation) -> str:

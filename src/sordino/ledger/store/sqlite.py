@@ -36,10 +36,15 @@ from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.history import chained
-from sordino.ledger.schema import VERSION, Operation, rendered
+from sordino.ledger.schema import OLDEST_READ, VERSION, Operation, rendered
 from sordino.ledger.store.backup import back_up, is_whole
 from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
-from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
+from sordino.ledger.store.sqlite_schema import (
+    bring_up_to_date,
+    build_if_empty,
+    stand_in_for_newer,
+    version_of,
+)
 from sordino.ledger.store.store import Rows
 from sordino.process import Process
 
@@ -181,8 +186,9 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
             except BaseException:
                 _drop_connection(path, lent)
                 raise
-            # In WAL mode a connection that stays open would keep others from leaving that mode.
-            if beside.in_log:
+            # In WAL mode a connection that stays open would keep others from leaving that mode. And a reader
+            # of an older file has a table of its own, where there may be a real one by the next time.
+            if beside.in_log or (kind == "read" and beside.version < VERSION):
                 _drop_connection(path, lent)
             else:
                 # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
@@ -263,7 +269,7 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     try:
         _take_file_lock(descriptor, path)
         beside = look(descriptor, path, real)
-        if beside.in_log and (kind != "read" or beside.version < VERSION):
+        if beside.in_log and (kind != "read" or beside.version < OLDEST_READ):
             _leave_wal_mode(path, descriptor)
             # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
             beside = look(descriptor, path, real)._replace(alone=True)
@@ -411,7 +417,11 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
         if not in_log:
             connection.execute("PRAGMA journal_mode = PERSIST")
         if version is not None and version < VERSION:
-            bring_up_to_date(connection, path)
+            # Who may only read, or reads while an older process has the file open, reads it as it is.
+            if kind == "read" and version >= OLDEST_READ:
+                stand_in_for_newer(connection)
+            else:
+                bring_up_to_date(connection, path)
     except BaseException:
         connection.close()
         raise

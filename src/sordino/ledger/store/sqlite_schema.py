@@ -1,26 +1,40 @@
 """The schema of a ledger in a SQLite file: recognizes it, makes it, and brings an older one up to date.
 
-A ledger of schema 1 gets a history, as far as its charges tell it.
+A ledger of schema 1 gets a history, as far as its charges tell it. One of schema 2 gets the table of releases
+that are kept, and one of schema 3 the columns of accounts with a delta (the meter "renyi").
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sordino.errors import LedgerError
 from sordino.ledger.history import FACTS, Row, linked
-from sordino.ledger.schema import TABLES, VERSION, rendered
+from sordino.ledger.schema import (
+    ACCOUNT_TABLE,
+    CHARGE_TABLE,
+    EVENT_TABLE,
+    KEPT_TABLE,
+    RENYI_COLUMN,
+    TABLES,
+    VERSION,
+    rendered,
+)
 from sordino.ledger.store.journal import APPLICATION
 
 # A second guard beside the hashes. Whoever may write the file can drop the triggers.
-APPEND_ONLY = tuple(
-    f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event"
-    " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
-    for verb in ("UPDATE", "DELETE")
+_KEEP_KEPT, _KEEP_EVENTS = (
+    tuple(
+        f"CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}"
+        " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
+        for verb in ("UPDATE", "DELETE")
+    )
+    for table in ("kept", "event")
 )
+APPEND_ONLY = (*_KEEP_EVENTS, *_KEEP_KEPT)
 
 
 def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -> int | None:
@@ -49,20 +63,73 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _build_tables(connection: sqlite3.Connection) -> None:
-    # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
-    for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
-        connection.execute(rendered(statement, "", ":@"))
+    _build(connection, TABLES, APPEND_ONLY)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _build(connection: sqlite3.Connection, tables: Sequence[str], triggers: Sequence[str]) -> None:
+    # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
+    for statement in (*(table + " WITHOUT ROWID" for table in tables), *triggers):
+        connection.execute(rendered(statement, "", ":@"))
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     """Bring an older file to the present schema, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     # Asked again under the lock: another process may have done it meanwhile.
-    if version_of(connection, path, may_be_new=False) != VERSION:
+    version = version_of(connection, path, may_be_new=False)
+    if version == 1:
         migrate(connection, _build_tables)
+    elif version in (2, 3):
+        _add_kept_table(connection)
+        _add_sums(connection)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _add_kept_table(connection: sqlite3.Connection) -> None:
+    """Give a file of schema 2 the table that schema 3 has more."""
+    # An older process that had the file open may have put its own number back.
+    if not _has_kept_table(connection):
+        _build(connection, [KEPT_TABLE], _KEEP_KEPT)
+
+
+def _add_sums(connection: sqlite3.Connection) -> None:
+    """Give a file of schema 3 the columns that schema 4 has more."""
+    if not _lacks_sums(connection):
+        return
+    for name, table in (("charge", CHARGE_TABLE), ("event", EVENT_TABLE)):
+        for column, kind, _ in RENYI_COLUMN.findall(table):
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} {kind}")
+    # What a row of an account must satisfy has changed, and SQLite changes that in a new table only.
+    _build(
+        connection, [ACCOUNT_TABLE.replace("CREATE TABLE ~account (", "CREATE TABLE new_account (", 1)], ()
+    )
+    connection.execute(f"INSERT INTO new_account ({_ACCOUNT_COLUMNS}) SELECT {_ACCOUNT_COLUMNS} FROM account")
+    connection.execute("DROP TABLE account")
+    connection.execute("ALTER TABLE new_account RENAME TO account")
+
+
+def stand_in_for_newer(connection: sqlite3.Connection) -> None:
+    """Let a reader of a file of schema 2 or 3 ask for what it does not have yet; the file stays as it is."""
+    # Of this connection alone, and gone with it.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    if not _has_kept_table(connection):
+        connection.execute(rendered(KEPT_TABLE, "", ":@").replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+    if _lacks_sums(connection):
+        for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE)):
+            added = ", ".join(f"{value} AS {column}" for column, _, value in RENYI_COLUMN.findall(table))
+            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT *, {added} FROM main.{name}")
+
+
+def _has_kept_table(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kept'").fetchone() is not None
+
+
+def _lacks_sums(connection: sqlite3.Connection) -> bool:
+    columns = connection.execute("SELECT name FROM pragma_table_info('account', 'main')").fetchall()
+    return ("alpha",) not in columns
 
 
 _ACCOUNT_COLUMNS = (
@@ -71,7 +138,7 @@ _ACCOUNT_COLUMNS = (
 
 
 def migrate(connection: sqlite3.Connection, build: Callable[[sqlite3.Connection], None]) -> None:
-    """Bring a file of schema 1 to schema 2 inside the transaction that is running."""
+    """Bring a file of schema 1 to the present one inside the transaction that is running."""
     # All in one transaction: if a step fails, the file is as it was.
     for table in ("account", "charge", "draw"):
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
@@ -158,6 +225,6 @@ class _MigratedHistory:
         self.connection.execute(
             "INSERT INTO event (account, number, kind, charge, amount, spent, allowance, head, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self.account, *row._replace(head=self.head)),
+            (self.account, *row._replace(head=self.head)[:-1]),
         )
         return self.number

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
-from sordino.cost import Pure
+from sordino.cost import Cost, Pure
 from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms.crossings.split import Family
@@ -117,7 +117,7 @@ class Branching(Protocol):
         ...
 
     @property
-    def cost(self) -> Pure:
+    def cost(self) -> Cost:
         """What a release spends at most."""
         ...
 

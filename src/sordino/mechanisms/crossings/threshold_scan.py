@@ -106,7 +106,7 @@ def monotone_cost(
     Parameters
     ----------
     threshold_epsilon, answer_epsilon : Fraction
-        e1 and e2: the rates times one unit of change.
+        e1 and e2: the rates times one unit of change, of one threshold and of all answers found above it.
     orientation : str, optional
         The public condition that decides which neighbors rise, see `Range`; only where the caller proves it.
     """

@@ -11,6 +11,7 @@ floor/2^22 each.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +33,7 @@ from sordino.mechanisms.smooth.step_atoms import (
     DIGITS,
     Heights,
     heights,
+    least_counts,
     levels_needed,
     ratio_for,
     win_probability,
@@ -251,7 +253,7 @@ def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> _CostSh
     # A smaller rate needs more levels. Where all of the budget needs too many, it is not divided: it would
     # take long.
     if levels_needed(ratio, budget) <= _MOST_ATOMS:
-        split = _divide_cost(budget, candidates, _OWNER)
+        split = _divide_cost(budget, candidates, ratio, _OWNER)
         if levels_needed(ratio, split.winner) <= _MOST_ATOMS:
             return split
     raise InvalidParameter(
@@ -336,7 +338,7 @@ class _CostShares(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _divide_cost(budget: Fraction, candidates: int, owner: str) -> _CostShares:
+def _divide_cost(budget: Fraction, candidates: int, ratio: Fraction, owner: str) -> _CostShares:
     """Return the largest rate found that leaves enough for the losers, a multiple of 2^-40.
 
     Raises
@@ -355,10 +357,10 @@ def _divide_cost(budget: Fraction, candidates: int, owner: str) -> _CostShares:
         )
     # Floats propose the largest rate. It is lowered by more and more until decimals agree that it is
     # affordable.
-    units, less = math.floor(_propose_rate(float(budget), candidates) * RATE_DENOMINATOR), 1
+    units, less = math.floor(_propose_rate(float(budget), candidates, ratio) * RATE_DENOMINATOR), 1
     while units > _LEAST_RATE * RATE_DENOMINATOR:
         rate = Fraction(units, RATE_DENOMINATOR)
-        if rate < budget and losers_fit(rate, budget - rate, candidates):
+        if rate < budget and losers_fit(rate, budget - rate, candidates, ratio):
             return _CostShares(rate, budget - rate)
         units, less = units - less, 2 * less
     raise InvalidParameter(
@@ -367,33 +369,43 @@ def _divide_cost(budget: Fraction, candidates: int, owner: str) -> _CostShares:
     )
 
 
-def losers_fit(rate: Fraction, spare: Fraction, candidates: int) -> bool:
+def losers_fit(rate: Fraction, spare: Fraction, candidates: int, ratio: Fraction | None = None) -> bool:
     """Return whether it is certain that all losers together cost at most `spare` nats.
 
     With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0 for one of two
-    v_k. One is v_k = rho_k - theta with rho_k = ((1 - q^(k+2))/(1 - q^(k+3)))^n. The other is the least value
-    of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1), where l_j = -ln(1 - q^j) and
-    psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
+    v_k. One is v_k = rho_k - theta with rho_k = ((1 - q^(M-1))/(1 - q^M))^n. The other is the least value
+    of e^-Y (e^(-psi_k min(Y, n l_M)) - theta) over 0 <= Y <= n l_(k+1), where l_j = -ln(1 - q^j) and
+    psi_k = l_(M-1)/l_M - 1. M is `_fewest_allowed` of k, k + 3 where no ratio of the heights is given. Both
+    rise with k: a group counts with its first value.
     """
     down, up = contexts(_COST_DIGITS)
     losers, theta = candidates - 1, exp_bounds(spare, _COST_DIGITS)[1]
     plain = weighed = Decimal(0)
     nodes = _group_levels(float(rate), candidates)
-    for k, after in zip(nodes, [*nodes[1:], None], strict=True):
+    for k, after, fewest in zip(nodes, [*nodes[1:], None], _fewest_allowed(nodes, ratio), strict=True):
         first = exp_bounds(rate * k, _COST_DIGITS)
         beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _COST_DIGITS)
         mass = max(Decimal(0), down.subtract(first[0], beyond[1])), up.subtract(first[1], beyond[0])
-        gain, least = _level_values(rate, k, losers, theta)
+        gain, least = _level_values(rate, k, fewest, losers, theta)
         # The sums are lower bounds: what is negative counts with the larger mass.
         plain = down.add(plain, down.multiply(mass[gain < 0], gain))
         weighed = down.add(weighed, down.multiply(mass[least < 0], least))
     return plain >= 0 or weighed >= 0
 
 
-def _level_values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
-    """Return lower bounds of both v_k of `losers_fit`, for one level k."""
+def _fewest_allowed(levels: Sequence[int], ratio: Fraction | None) -> list[int]:
+    """Return with how many heights a loser stays behind each level at least, if the scale costs it one."""
+    # Where heights are not looked at any more, what holds for every ratio is taken.
+    known = () if ratio is None else least_counts(ratio)
+    return [max(k + 3, known[k]) if k < len(known) else k + 3 for k in levels]
+
+
+def _level_values(
+    rate: Fraction, k: int, fewest: int, losers: int, theta: Decimal
+) -> tuple[Decimal, Decimal]:
+    """Return lower bounds of both v_k of `losers_fit`, for one level k and its M, `fewest`."""
     down, up = contexts(_COST_DIGITS)
-    two, three = _hazard_of_level(rate, k + 2), _hazard_of_level(rate, k + 3)
+    two, three = _hazard_of_level(rate, fewest - 1), _hazard_of_level(rate, fewest)
     # rho_k. `exp` is rounded to nearest in any context, so the next decimal below is taken.
     kept = down.next_minus(down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate()))
     gain = down.subtract(max(kept, Decimal(0)), theta)
@@ -437,16 +449,14 @@ def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
     return (*range(_DENSE_LEVELS), *sorted({math.floor(x) for x in grown.tolist()}))
 
 
-def _seems_affordable(rate: float, spare: float, candidates: int) -> bool:
+def _seems_affordable(rate: float, spare: float, candidates: int, ratio: Fraction) -> bool:
     """Return what `losers_fit` will say, in floats."""
-    k, losers, theta = (
-        np.array(_group_levels(rate, candidates), dtype=np.float64),
-        candidates - 1,
-        math.exp(-spare),
-    )
+    nodes, losers, theta = _group_levels(rate, candidates), candidates - 1, math.exp(-spare)
+    k = np.array(nodes, dtype=np.float64)
+    fewest = np.array(_fewest_allowed(nodes, ratio), dtype=np.float64)
     tails = np.exp(-rate * k)
     mass = np.append(-tails[:-1] * np.expm1(-rate * np.diff(k)), tails[-1])
-    one, two, three = (-np.log1p(-np.exp(-rate * (k + j))) for j in (1, 2, 3))
+    one, two, three = (-np.log1p(-np.exp(-rate * j)) for j in (k + 1, fewest - 1, fewest))
     # Where nothing is lost the divisor is 0.
     with np.errstate(all="ignore"):
         psi = two / three - 1
@@ -459,14 +469,14 @@ def _seems_affordable(rate: float, spare: float, candidates: int) -> bool:
     return float((mass * gain).sum()) >= 0 or float((mass * least).sum()) >= 0
 
 
-def _propose_rate(budget: float, candidates: int) -> float:
+def _propose_rate(budget: float, candidates: int, ratio: Fraction) -> float:
     """Return about the largest rate that leaves enough: not every smaller one does."""
     rates = [budget * (1 - i / _RATES_TRIED) for i in range(1, _RATES_TRIED)]
     while rates[-1] > _LEAST_RATE:
         rates.append(rates[-1] / 2)
     above = budget
     for rate in rates:
-        if _seems_affordable(rate, budget - rate, candidates):
+        if _seems_affordable(rate, budget - rate, candidates, ratio):
             break
         above = rate
     else:
@@ -474,7 +484,9 @@ def _propose_rate(budget: float, candidates: int) -> float:
     for _ in range(50):
         middle = (rate + above) / 2
         rate, above = (
-            (middle, above) if _seems_affordable(middle, budget - middle, candidates) else (rate, middle)
+            (middle, above)
+            if _seems_affordable(middle, budget - middle, candidates, ratio)
+            else (rate, middle)
         )
     return rate
 

@@ -17,6 +17,7 @@ Floats: everything here; nothing about privacy depends on it.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -152,6 +153,21 @@ def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
         if found[-1] - found[-2] >= _DECISIVE_HEIGHT:
             break
     return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def least_counts(ratio: Fraction) -> tuple[int, ...]:
+    """Return for the first levels k how many heights a rival stays behind with at least, if it loses one.
+
+    That is the number of heights that are at most (1 + ratio) z_k + 2, z_k the height of level k, but no more
+    than are looked at. It does not fall with k. Where the scale is public nobody loses any.
+    """
+    atoms = _kept_atoms(int(ratio * (1 << _RATIO_DIGITS)))
+    # In the unit of the heights, rounded down: heights are whole, so none is counted that is higher.
+    limits = (
+        atom + (atom * int(ratio * (1 << _RATIO_DIGITS)) >> _RATIO_DIGITS) + (2 << DIGITS) for atom in atoms
+    )
+    return tuple(bisect_right(atoms, limit) for limit in limits)
 
 
 def levels_needed(ratio: Fraction, rate: Fraction) -> int:
