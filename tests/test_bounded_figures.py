@@ -111,7 +111,7 @@ def test_what_is_not_refused_before_the_charge_never_fails_after_it(
     except sd.InvalidParameter:
         return
     steps = math.floor(Fraction(place) / estimator.records.step)
-    figure = Figure(Total(steps, records), records if kind == "mean" else None)
+    figure = Figure(Total(steps, records, 0), records if kind == "mean" else None)
     released = estimator.release(figure, entropy=sd.Seeded(1))
     assert released.cost.pure() <= Fraction(str(epsilon))
     assert released.output_range[0] <= released.value <= released.output_range[1]
@@ -126,7 +126,7 @@ def test_unbiased_wherever_the_figure_lies_in_the_range(figure):
     """Mean of 600 releases; off by more than 6.2 standard errors with a probability below 1e-9. The ends as they are: convicted."""
     estimator = total(bounds=(0, 40), cap=8)
     ends = estimator.records
-    place, runs, noise = Figure(Total(round(figure / ends.step), 9), None), 600, sd.Seeded(5)
+    place, runs, noise = Figure(Total(round(figure / ends.step), 9, 0), None), 600, sd.Seeded(5)
     found = np.array([estimator.release(place, entropy=noise).value for _ in range(runs)])
     wanted = min(40, max(0, figure))
     error = 6.2 * estimator.release(place, entropy=noise).standard_error / math.sqrt(runs)
@@ -142,7 +142,7 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     )
     records = 3 * 10**9
     mechanism = estimator.noise(records)
-    figure = Figure(Total(round(Fraction(records, 3) / estimator.records.step), records), records)
+    figure = Figure(Total(round(Fraction(records, 3) / estimator.records.step), records, 0), records)
     noise = sd.Seeded(3)
     released = [estimator.release(figure, entropy=noise) for _ in range(400)]
     found, step = [one.value for one in released], float(mechanism.step)
@@ -154,7 +154,7 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     assert all(one.standard_error >= step / 2 for one in released)
     for place in (0, 2**20):
         end = estimator.release(
-            Figure(Total(round(place * records / estimator.records.step), records), records), entropy=noise
+            Figure(Total(round(place * records / estimator.records.step), records, 0), records), entropy=noise
         )
         assert 0 <= end.interval[0] <= place <= end.interval[1] <= 2**20, "within the declared range"
 

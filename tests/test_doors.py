@@ -251,7 +251,7 @@ def test_a_charge_that_fails_leaves_no_remnants(ledger, monkeypatch, at):
         if at == 1:
             error = leaving(lambda: charge.release(mechanism, answers))
         else:  # the draw is refused: the charge is spent
-            charge._keep()
+            charge._close_in_full()
             error = leaving(lambda: charge.release(mechanism, answers))
     clean(error)
 

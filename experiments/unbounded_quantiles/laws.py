@@ -70,6 +70,11 @@ def quantile(estimator, counts):
     This looks inside; the table of laws and releases compares it with what comes out.
     """
     (part,) = estimator.parts
+    return search(part, counts, estimator)
+
+
+def search(part, counts, estimator):
+    """Return the values that one part of a `Quantile` may find, in the order of its tests, and their probabilities."""
     answers, lengths = part.lattice(Runs.of(counts))
     if isinstance(part, RankFlip):
         return _middles(estimator.grid, estimator.lower), flip(answers, lengths, float(part.rate))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sordino._lazy import lazy
+from sordino._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sordino import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         ClippedValue as ClippedValue,
         ClippedVariance as ClippedVariance,
         Estimates as Estimates,
+        NumbersShare as NumbersShare,
         Quantile as Quantile,
         QuantileEnds as QuantileEnds,
         QuantileInterval as QuantileInterval,
@@ -128,6 +130,7 @@ _HOMES = {
         "ClippedVariance",
         "Estimates",
         "Quantile",
+        "NumbersShare",
         "QuantileEnds",
         "QuantileInterval",
         "QuantileValue",
@@ -181,9 +184,6 @@ _HOMES = {
     "session": ("Session",),
     "smooth": ("smooth",),
 }
-
-__version__ = "0.1.0.dev0"
-
 
 # Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:

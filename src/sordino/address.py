@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import parse_qsl, unquote
 
+from sordino.constraints import shown
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 
 if TYPE_CHECKING:
@@ -117,6 +118,27 @@ def duckdb_table(table: str) -> str:
     named = ".".join(split_table(table, "main"))
     # ASCII letters alone: DuckDB tells other letters from their capitals.
     return "".join(letter.lower() if letter.isascii() else letter for letter in named)
+
+
+_EXCEL_ADDRESS = re.compile(r"excel:(.+?\.xls[xm])#(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def excel_parts(address: str) -> tuple[str, str]:
+    """Return the file and the sheet of `excel:FILE#SHEET`.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is written otherwise.
+    """
+    # The first # behind a name of a workbook: the name of a sheet may have one, too.
+    found = _EXCEL_ADDRESS.fullmatch(address)
+    if found is None:
+        raise InvalidParameter(
+            "An Excel source must be written excel:FILE#SHEET, with a FILE that ends in .xlsx or .xlsm; "
+            f"got {shown(address)}."
+        )
+    return found[1], found[2]
 
 
 def _escape_name(name: str) -> str:

@@ -83,6 +83,7 @@ def test_above_as_csv_and_table(above):
         "low",
         "high",
         "gap",
+        "left_out",
         "confidence",
         "adjacency",
         "unit",

@@ -136,6 +136,16 @@ def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
     )
 
 
+@pytest.mark.parametrize("end", ["full", "gone"])
+def test_nor_does_a_progress_bar_there(end, orders, request):
+    # It is drawn after the charge, where work takes long: then the release was lost, and with a reader that
+    # had gone the code was 0.
+    code = "from sordino import cli; from sordino.cli import work; work.PATIENCE = 0; cli.main()"
+    line = ("count", orders, "--row-is-unit", "--no-quiet", "--no-ledger", "--epsilon", 1)
+    released = started(*line, code=code, stderr=request.getfixturevalue(end))
+    assert (released.returncode, json.loads(released.stdout)["release"]) == (0, "count")
+
+
 @pytest.mark.parametrize("room", [0, 30, None])
 def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
     """With so much room a release is lost if, and only if, it is longer: two tables with one release have one exit code."""

@@ -8,6 +8,8 @@ import sqlite3
 
 import pytest
 
+from sordino.cost import Pure
+from sordino.ledger import Ledger
 from support.release_lines import RELEASE_LINES, write_files
 
 NEW = ("--epsilon", 3, "--unit", "customer", "--source", "name:orders")
@@ -68,7 +70,9 @@ def test_a_zcdp_account(sordino, tmp_path):
     ("options", "says"),
     [
         (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
-        (("--delta", "1e-6"), "must be 0 on the pure meter"),
+        (("--delta", "1e-6", "--meter", "pure"), "must be 0 on the pure meter"),
+        (("--delta", "1e-6", "--failures", "1e-6"), "needs a part of delta for itself"),
+        (("--failures", "1e-6"), "for the meter 'renyi' alone"),
         (("--delta", "1"), "must be a number in [0, 1)"),
         (("--delta", "-0.1"), "must be a number in [0, 1)"),
         (("--delta", "nan"), "not a finite decimal number"),
@@ -80,6 +84,52 @@ def test_budgets_that_are_none(sordino, tmp_path, options, says):
     assert (made.code, made.out) == (2, "")
     assert says in made.err
     assert not (tmp_path / "b.db").exists()
+
+
+def test_an_account_with_a_delta(sordino, tmp_path):
+    def run(name, *options, account="many"):
+        return sordino("ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options)
+
+    made = run("create", *NEW, "--delta", "1e-6", "--failures", "1e-7").json
+    assert (made["measure"], made["meter"], made["delta"]) == ("divergence", "renyi", 1e-6)
+    assert made["renyi"]["order"] == pytest.approx(8.99, abs=0.01)
+    assert (made["renyi"]["epsilon_limit"], made["renyi"]["failures_limit"]) == (3, 1e-7)
+    assert "more_like_the_last" not in made
+    table = run("show", "--format", "table").out
+    assert "Divergences at order 8.99" in table
+    assert "Epsilons 0 of 3; one of the two sums within its limit is enough." in table
+    assert "Spent so far: epsilon 0 of 3 at delta 1e-06." in table
+    assert "Deltas of releases: 0 of 1e-07." in table
+    ledger = Ledger.open(tmp_path / "m.db", account="many")
+    ledger.reserve(Pure(epsilon=0.5))
+    assert "More charges like the last one that fit: 5." in run("show", "--format", "table").out
+    assert run("show").json["more_like_the_last"] == 5
+    # A share has a divergence, and an epsilon or none.
+    share = run("grant", "--to", "team", "--divergence", "0.1", "--epsilon", "0.2").json
+    assert (share["limit"], share["renyi"]["epsilon_limit"]) == (0.1, 0.2)
+    assert "both sums count" in run("show", "--format", "table", account="team").out
+    for wrong in (("--epsilon", 1), ("--rho", 1), ("--divergence", 1, "--rho", 1)):
+        assert run("grant", "--to", "other", *wrong).code == 2
+    assert run("grant", "--to", "gauss", "--divergence", "0.1").json["renyi"]["epsilon_limit"] is None
+    assert "may hold costs without one" in run("show", "--format", "table", account="gauss").out
+    assert "only the divergences count" in run("show", "--format", "table").out
+    assert run("verify").json["sound"] is True
+
+
+def test_an_account_goes_on_with_a_delta(ledger):
+    ledger("grant", "--to", "web", "--epsilon", 1)
+    assert ledger("grant", "--to", "web", "--epsilon", 1, "--failures", "1e-9").code == 2
+    small = ledger("convert", "--to", "many", "--epsilon", 2, "--delta", "1e-6")
+    assert (small.code, small.out) == (2, "")
+    assert "at least 3" in small.err
+    assert ledger("convert", "--to", "many", "--epsilon", 3, "--delta", "0.01").code == 2
+    made = ledger("convert", "--to", "many", "--epsilon", 3, "--delta", "1e-6").json
+    assert (made["renyi"]["epsilon_spent"], made["renyi"]["spent_epsilon"]) == (1, 1)
+    again = ledger("convert", "--to", "more", "--epsilon", 3, "--delta", "1e-6")
+    assert (again.code, again.out) == (5, "")
+    assert "was converted into 'many'" in again.err
+    assert ledger("show").json["successor"] == "many"
+    assert "Converted into account many, which goes on for it." in ledger("show", "--format", "table").out
 
 
 def test_shares(ledger):

@@ -86,7 +86,7 @@ def test_only_the_schema_is_looked_at(create, tmp_path):
 
 def test_parameters_come_before_the_source(create, tmp_path):
     assert_refused(create(source="none.csv", epsilon=0), tmp_path, 2, "Budget.epsilon")
-    assert_refused(create("--delta", "1e-6", source="none.csv"), tmp_path, 2, "must be 0 on the pure meter")
+    assert_refused(create("--delta", "1", source="none.csv"), tmp_path, 2, "must be a number in [0, 1)")
     assert_refused(create(source="none.csv", epsilon=101), tmp_path, 2, "--yes-i-mean-it")
 
 
@@ -147,7 +147,7 @@ def test_a_large_delta_is_meant(create, tmp_path):
     # A small hint makes nothing looser.
     assert_refused(create(*zcdp, "0.0015", "--size-hint", 10), tmp_path, 2, "at most 0.001")
     assert_refused(create(*zcdp, "0.0001", "--size-hint", 0), tmp_path, 2, "--size-hint must be")
-    assert_refused(create("--size-hint", 10), tmp_path, 2, "--size-hint needs --meter zcdp")
+    assert_refused(create("--size-hint", 10), tmp_path, 2, "--size-hint needs --delta")
     assert create(*zcdp, "0.0002", "--size-hint", 5000).code == 0
 
 

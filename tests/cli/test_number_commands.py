@@ -70,11 +70,21 @@ def test_what_is_printed(sordino, tmp_path):
         "rank_error_low",
         "rank_error_high",
         "capped",
+        "too_few",
     ]
     assert 0 <= one["rows"][0]["estimate"] <= 100
     assert one["simulated"] is True
     lines = told["quantiles"].out.splitlines()
-    assert lines[0].split() == ["q", "estimate", "low", "high", "rank_error_low", "rank_error_high", "capped"]
+    assert lines[0].split() == [
+        "q",
+        "estimate",
+        "low",
+        "high",
+        "rank_error_low",
+        "rank_error_high",
+        "capped",
+        "too_few",
+    ]
     assert [line.split()[0] for line in lines[1:3]] == ["0.25", "0.5"]
     assert any(line.startswith("Spent: epsilon 1. Protects: column user") for line in lines)
     head, *rows = told["quantile by"].out.splitlines()
@@ -91,8 +101,9 @@ def test_what_is_printed(sordino, tmp_path):
         "capped",
         "true_low",
         "true_high",
+        "too_few",
     ]
-    assert "Each group was released with epsilon 0.5." in told["sum by"].out
+    assert "Each group was released with epsilon 0.475." in told["sum by"].out
     assert told["mean"].out.startswith("figure,estimate,low,high,")
     assert told["mean"].out.splitlines()[1].startswith("mean,")
     assert told["mean of rows"].json["rows"][0]["estimate"] == pytest.approx(43, abs=12)
@@ -103,8 +114,8 @@ def test_what_is_printed(sordino, tmp_path):
     assert told["variance by"].out.startswith(head)
 
 
-MISSING = [b"u99,a,not-a-number", b"u99,a,nan", b"u99,a"]
-DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1"]
+MISSING = [b"u99,a,not-a-number", b"u99,a,nan", b"u99,a", b"u99,a,1\xff"]
+DROPPED = [b'u99,"a,1', b"u99\xff,a,1", b",a,1"]
 
 
 @pytest.mark.parametrize(
@@ -234,3 +245,44 @@ def test_a_ledger_pays(sordino, tmp_path):
     second = sordino(*ask, "--epsilon", "0.75")
     assert (second.code, second.out) == (3, "")
     assert sordino(*ask, "--epsilon", "0.1", *FIXED).code == 2
+
+
+def test_a_figure_of_texts_says_how_many_were_numbers(sordino, tmp_path):
+    path = tmp_path / "k.csv"
+    path.write_text("amount\n" + '"1.234,50"\n' * 4000, encoding="utf-8")
+    asked = (
+        "sum",
+        path,
+        "--column",
+        "amount",
+        "--row-is-unit",
+        "--lower",
+        0,
+        "--cap",
+        "1e6",
+        "--epsilon",
+        1,
+        *FIXED,
+    )
+    found = sordino(*asked).json
+    assert found["numbers_share_high"] < 0.1
+    assert "few of the rows" in found["warning"]
+    assert "rows without a number in amount" in found["left_out"]
+    table = sordino(*asked, "--format", "table").out
+    assert "Rows that count and held a number: about 0" in table
+    assert "WARNING" in table
+    assert "Left out: lines that are empty" in table
+    names, values = sordino(*asked, "--format", "csv").out.splitlines()
+    assert {"numbers_share", "warning", "left_out"} <= set(names.split(","))
+    assert "few of the rows" in values
+    quiet = sordino(*asked, "--numbers-share", 0)
+    assert "numbers_share" not in quiet.json
+    typed = sordino(
+        *asked, "--delimiter", ";", "--decimal", ",", "--thousands", ".", "--type", "amount=decimal(12,2)"
+    ).json
+    assert "numbers_share" not in typed
+    assert abs(typed["rows"][0]["estimate"] / (4000 * 1234.5) - 1) < 0.05
+    refused = sordino(*asked, "--strict-types")
+    assert refused.code == 2
+    assert "--type" in refused.err
+    assert "amount" in refused.err

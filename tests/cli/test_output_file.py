@@ -87,6 +87,15 @@ def test_it_is_what_stdout_would_have_been(release, shop, form):
     assert (shop / "told").read_text(encoding="utf-8") == printed
 
 
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_a_file_that_belongs_to_the_ledger_is_refused(release, shop, spent, end):
+    """The database would take it for a part of itself, and not open any more."""
+    done = release("count", "--output", f"./budget.db{end}")
+    assert (done.code, done.out) == (2, "")
+    assert "belongs to the ledger" in done.err
+    assert spent() == 0
+
+
 def bad_places(folder):
     (folder / "told.json").write_text("an earlier release", encoding="utf-8")
     (folder / "told.link").symlink_to(folder / "nowhere")
@@ -155,6 +164,9 @@ def test_a_file_that_shows_a_part_is_convicted(seen, monkeypatch):
         self._part = path
 
     monkeypatch.setattr(outlet.OutputFile, "__init__", without_part)
+    # It is in its own way then: neither the second look nor the new name would let it.
+    monkeypatch.setattr(outlet.OutputFile, "_refuse_what_is_there", lambda self: None)
+    monkeypatch.setattr(outlet.OutputFile, "_take_name", lambda self: None)
     assert seen()[0] == {"told"}
 
 
@@ -169,14 +181,16 @@ def test_a_claim_after_the_charge_is_convicted(release, shop, spent, monkeypatch
     assert spent() == 1
 
 
-@pytest.mark.parametrize("step", ["fsync", "rename"])
+@pytest.mark.parametrize("step", ["fsync", "link"])
 def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop, spent, monkeypatch, step):
     def fail(*_given, **_named):
         raise OSError(28, "No space left on device", "told.part")
 
-    monkeypatch.setattr(outlet.OutputFile, "_put", fail) if step == "fsync" else monkeypatch.setattr(
-        outlet.Path, "rename", fail
-    )
+    if step == "fsync":
+        monkeypatch.setattr(outlet.OutputFile, "_put", fail)
+    else:
+        monkeypatch.setattr(outlet.os, "link", fail)
+        monkeypatch.setattr(outlet.Path, "rename", fail)
     done = release("top", "--output", "told")
     assert (done.code, done.out, done.err) == (4, "", LOST)
     assert names(shop) == set()
@@ -207,6 +221,60 @@ def test_of_two_at_once_one_is_refused_before_its_charge(release, shop, spent, m
     assert (first.code, second[0].code) == (0, 2)
     assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
     assert spent() == 1
+    assert names(shop) == {"told"}
+
+
+def test_a_release_that_was_finished_between_look_and_claim_is_not_written_over(
+    release, shop, spent, monkeypatch
+):
+    """The name is looked at once more when it is claimed: until then another command may claim and finish."""
+    looked, between = os.path.lexists, []
+
+    def look(path):
+        there = looked(path)
+        monkeypatch.setattr(outlet.os.path, "lexists", looked)
+        between.append(release("count", "--output", "told"))
+        return there
+
+    monkeypatch.setattr(outlet.os.path, "lexists", look)
+    late = release("top", "--output", "told")
+    assert (between[0].code, late.code) == (0, 2)
+    assert "is not there yet" in late.err
+    assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "count"
+    assert spent() == 1
+    assert names(shop) == {"told"}
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_a_file_that_was_made_meanwhile_is_not_written_over(release, shop, spent, monkeypatch, links):
+    """Nor is the release lost, which was paid for: it stays in the file beside it."""
+    put = outlet.OutputFile._put
+
+    def meanwhile(self, text):
+        (shop / "told").write_text("of somebody else", encoding="utf-8")
+        return put(self, text)
+
+    def fail(*_given):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(outlet.OutputFile, "_put", meanwhile)
+    if not links:
+        monkeypatch.setattr(outlet.os, "link", fail)
+    done = release("top", "--output", "told")
+    assert (done.code, done.out, done.err) == (4, "", f"Error: {outlet.TAKEN}\n")
+    assert (shop / "told").read_text(encoding="utf-8") == "of somebody else"
+    assert json.loads((shop / "told.part").read_text(encoding="utf-8"))["release"] == "top"
+    assert names(shop) == {"told", "told.part"}
+    assert spent() == 1
+
+
+def test_a_file_system_without_links_will_do(release, shop, monkeypatch):
+    def fail(*_given):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(outlet.os, "link", fail)
+    assert release("top", "--output", "told").code == 0
+    assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
     assert names(shop) == {"told"}
 
 

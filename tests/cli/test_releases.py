@@ -49,6 +49,7 @@ def test_top_as_csv_and_table(top):
         "order_unclear",
         "measured",
         "combined",
+        "left_out",
         "confidence",
         "adjacency",
         "unit",
@@ -68,6 +69,27 @@ def test_top_as_csv_and_table(top):
     assert table.splitlines()[0].split() == list(rows[0])[:7]
     assert "Spent: epsilon 4. Protects: column customer, add-remove." in table
     assert "SIMULATED" in table
+
+
+def test_the_order_is_that_of_what_is_counted(sordino, tmp_path):
+    """Tea leads in what is counted, and rice in true counts: that is called clear, so it is said what it is about."""
+    lines = [f"t{number},tea" for number in range(300)]
+    lines += [
+        f"r{number},{item}" for number in range(600) for item in ("rice", "salt", "oil", "figs", "dill")
+    ]
+    (tmp_path / "orders.csv").write_text("\n".join(["customer,product", *lines, ""]))
+    (tmp_path / "names.csv").write_text("name\ntea\nrice\nsalt\noil\nfigs\ndill\n")
+    ask = ("--user", "customer", "--item", "product", "--domain", tmp_path / "names.csv", "--epsilon", 10)
+    ask = (tmp_path / "orders.csv", *ask, "--synthetic", "--seed", 3, "--format")
+    first, second, *_ = sordino("top", *ask, "json", "-k", 2, "--max-rows", 1).json["rows"]
+    assert (first["item"], first["order_unclear"]) == ("tea", False)
+    assert second["item"] != "tea"
+    about = "low, high and order_unclear are about what is counted so"
+    assert about in sordino("top", *ask, "table", "-k", 2, "--max-rows", 1).out
+    assert "counted so" not in sordino("top", *ask, "table", "-k", 2).out
+    assert "low and high are about what is counted so" in (
+        sordino("histogram", *ask, "table", "--max-rows", 1).out
+    )
 
 
 def test_more_k_than_the_data_have_items(top):

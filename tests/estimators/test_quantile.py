@@ -113,6 +113,7 @@ LAWS = {
     "down": {"q": 0.02, "lower": -1},
     "flip": {"q": 0.4, "epsilon": 0.5, "method": "permute-and-flip"},
     "both signs, two searches": {"lower": None, "cap": 3, "q": 0.6, "epsilon": 3},
+    "both signs, two searches, down first": {"lower": None, "cap": 3, "q": 0.4, "epsilon": 3},
     "both signs, one search": {"lower": None, "cap": 3, "q": 0.25, "size_hint": 100},
     "corrected": {"size_hint": 2, "growth": 1.5, "ratio": 2},
     "several rows": {"rows_per_unit": 2, "adjacency": "replace-one"},

@@ -66,6 +66,10 @@ def test_both_signs_take_one_search_if_the_hint_allows_it_and_else_two():
         )  # the first test is at 0, not at the first positive edge
         assert (down.upward, down.first, down.last) == (False, 0, zero + 1)
         assert one.grid.edges[zero] == 0
+        # Below 1/2 the larger share lies above: the same two, the other way first.
+        first, second = made(lower=None, cap=1e6, size_hint=hint, q=0.4).parts
+        assert (first.upward, first.first, first.last) == (False, 0, zero + 1)
+        assert (second.upward, second.first, second.last) == (True, zero, 2 * zero + 1)
 
 
 def test_the_correction_is_that_of_crowded_edges_and_only_with_a_hint():
@@ -149,10 +153,7 @@ def test_the_cost_is_the_interval_of_its_search():
     assert made(adjacency="replace-one", rows_per_unit=2).cost == cost.Pure(epsilon=1)
     assert made(method="permute-and-flip").cost == cost.Pure(epsilon=1)
     two = made(lower=None, q=0.75)
-    up, down = (
-        cost.Range(low=low, high=HALF, orientation=LARGER_FIRST) for low in (Fraction(3, 14), Fraction(3, 10))
-    )
-    assert two.cost == cost.compose(up, down)
+    assert two.cost == cost.Range(low=Fraction(33, 35), high=1, orientation=LARGER_FIRST)
     for quantile in (
         made(q=0.75),
         two,

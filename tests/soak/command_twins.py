@@ -64,9 +64,9 @@ def _uncaught() -> None:
 
 def _rows_left_in_a_file() -> None:
     """Lines are spilled to a file that nobody removes."""
-    from sordino.data.csv import reader
+    from sordino.data.csv import text_rows
 
-    read = reader.kept_blocks
+    read = text_rows.kept_blocks
 
     def spilled(*given: Any) -> Iterator[bytes]:
         descriptor, _ = tempfile.mkstemp()
@@ -74,7 +74,7 @@ def _rows_left_in_a_file() -> None:
             os.write(descriptor, block)
             yield block
 
-    reader.kept_blocks = spilled  # type: ignore[assignment]
+    text_rows.kept_blocks = spilled  # type: ignore[assignment]
 
 
 def _charged_and_refused() -> None:
@@ -140,8 +140,19 @@ def _warning() -> None:
 def _nobody_asks_who_pays() -> None:
     """A release without a word about an account goes on without one."""
     from sordino.cli.options import RunOptions
+    from sordino.errors import InvalidParameter
 
-    RunOptions.__post_init__ = lambda self: None  # type: ignore[method-assign]
+    check = RunOptions.__post_init__
+
+    def unasked(self: Any) -> None:
+        try:
+            check(self)
+        except InvalidParameter as error:
+            # All other rules about who pays stay.
+            if not str(error).startswith("Say who pays"):
+                raise
+
+    RunOptions.__post_init__ = unasked  # type: ignore[method-assign]
 
 
 _INSTALLED: dict[str, Callable[[], None]] = {

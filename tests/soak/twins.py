@@ -32,11 +32,10 @@ def checked_first() -> None:
     """What remains is asked first, and charged without a condition: two that ask at once both fit."""
     first, *rest = schema.RESERVE.statements
     unconditional = replace(
-        schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest)
+        schema.RESERVE, statements=(first.replace("spent <= allowance - :amount", "spent >= 0"), *rest)
     )
     tables = tuple(
-        table.replace("CHECK (spent >= 0 AND spent <= allowance)", "CHECK (spent >= 0)")
-        for table in schema.TABLES
+        table.replace("CHECK (spent <= allowance OR", "CHECK (spent >= 0 OR") for table in schema.TABLES
     )
     _put(schema, "RESERVE", unconditional)
     operations = (unconditional, *schema.OPERATIONS[1:])
@@ -60,9 +59,9 @@ def generous() -> None:
     settle = Charge.settle
 
     def settled(self: Charge) -> None:
-        spent, drawn = self._spent, self.drawn
+        spent = self._spent
         if len(spent) > 1:
-            self._spent = [(worst, type(drawn)(0)) for worst, _ in spent[:-1]] + spent[-1:]
+            self._spent = [(worst, type(worst)()) for worst, _ in spent[:-1]] + spent[-1:]
         settle(self)
 
     _put(Charge, "settle", settled)

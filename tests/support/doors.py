@@ -6,12 +6,14 @@ The keys are the names of the methods in the library; an architecture test finds
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import sordino as sd
 from sordino.data import StepRange, Total
+from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
 from sordino.session.bounded_total import BoundedTotal, Figure
@@ -71,7 +73,7 @@ def _clipped_variance() -> Any:
 
 def _figure(plant: Any, entropy: Any) -> Any:
     total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
-    return total.release(Figure(Total(int(plant), 3), None), entropy=entropy)
+    return total.release(Figure(Total(int(plant), 3, 0), None), entropy=entropy)
 
 
 class _Question:
@@ -81,14 +83,14 @@ class _Question:
         self.plant = plant
 
     def totals(self, ranges: list[StepRange]) -> list[Total]:
-        return [Total(int(self.plant), 3) for _ in ranges]
+        return [Total(int(self.plant), 3, 0) for _ in ranges]
 
 
 def _table(plant: Any, entropy: Any) -> Any:
-    mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove")
-    return mechanism.release(
-        Numbers(_Question(plant), (_counts(mechanism.estimator, plant),)), entropy=entropy
-    )  # type: ignore[arg-type]
+    shared = count_numbers(Fraction(1, 20), adjacency="add-remove", rows=1)
+    mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove", shared=shared)
+    numbers = Numbers(_Question(plant), (_counts(mechanism.estimator, plant),), int(plant), int(plant))  # type: ignore[arg-type]
+    return mechanism.release(numbers, entropy=entropy)
 
 
 def _local(plant: Any, entropy: Any) -> Any:

@@ -130,6 +130,12 @@ _UNAUDITED_GUARANTEES = (
     ),
     Unaudited(
         name="Session",
+        statement="Counts of rows with a number and without move by as many rows as one unit has.",
+        proof="numbers-share.md",
+        why="its noise is that of audited claims; what it is made for is enumerated on small tables.",
+    ),
+    Unaudited(
+        name="Session",
         statement=(
             "Figures within a declared range move by what their folded noise is made for, and are unbiased."
         ),
@@ -237,6 +243,21 @@ _UNAUDITED_GUARANTEES = (
         why=_WHY_COMPOSITION,
     ),
     Unaudited(
+        name="cost",
+        statement="The rho of a cost is at least its Rényi divergence over the order, at every order.",
+        proof="smallest-rho.md",
+        why="it is about curves, each audited with its mechanism; it is proved, and tested in many digits.",
+    ),
+    Unaudited(
+        name="GumbelStage",
+        statement="No list makes a stage with Gumbel noise lose more than its closed forms.",
+        proof="gumbel-stage.md",
+        why=(
+            "a claim of GumbelSparseVector audits it on lists of twelve; "
+            "that it holds for all lists is proved, and lists of thousands come within 1 %."
+        ),
+    ),
+    Unaudited(
         name="accounting.pld",
         statement="Dominating pairs bound the loss of what they stand for, and of all of it together.",
         proof="dominating-pairs.md",
@@ -246,6 +267,12 @@ _UNAUDITED_GUARANTEES = (
         name="PureFilter and the other filters",
         statement="Releases that a filter lets through keep its limits together, however they are chosen.",
         proof="filters.md",
+        why=_WHY_COMPOSITION,
+    ),
+    Unaudited(
+        name="Budget(epsilon=, delta=)",
+        statement="All that an account at one Rényi order lets through is (epsilon, delta)-private together.",
+        proof="renyi-accounts.md",
         why=_WHY_COMPOSITION,
     ),
     Unaudited(

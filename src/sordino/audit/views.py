@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self, final
 
 from sordino.audit.report import Delta, Divergence, ExactReport, Witness
 from sordino.constraints import shown
-from sordino.cost import BoundedRange, Cost, Pure, Range
+from sordino.cost import BoundedRange, Cost, GumbelStage, Pure, Range
 from sordino.cost.conversion import round_down, round_up
 from sordino.errors import InvalidParameter
 
@@ -74,7 +74,12 @@ class Claimed:
 
     def divergence(self, alpha: Fraction, output: Any) -> Fraction:
         """Return the Rényi divergence of order `alpha` that is claimed for an output."""
-        claimed, most = (_claimed_divergence(cost, alpha) for cost in (self.cost(output), self.whole))
+        own = self.cost(output)
+        # The epsilon of one output is about its ratio alone. Where the whole claims a curve below that of its
+        # own epsilon, as an interval does, the curve belongs to all outputs together.
+        if isinstance(own, Pure) and isinstance(self.whole.pure(), Fraction):
+            own = own if isinstance(self.whole, Pure) else self.whole
+        claimed, most = (_claimed_divergence(cost, alpha) for cost in (own, self.whole))
         if claimed == math.inf:
             raise InvalidParameter(
                 f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
@@ -171,7 +176,7 @@ def _claims_more_than_pure(cost: Cost, pure: Fraction) -> bool:
     """Return whether a cost with a pure epsilon claims more than that."""
     alone = Pure(epsilon=pure)
     # A view says more only if it is smaller by more than the rounding of both.
-    if isinstance(cost, Range | BoundedRange) or any(
+    if isinstance(cost, Range | BoundedRange | GumbelStage) or any(
         _claimed_divergence(cost, a) < alone.rdp(float(a)) * _FINER_FACTOR for a in _DEFAULT_ORDERS
     ):
         return pure > 0
@@ -188,6 +193,8 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
     epsilon, wherever it lies, and a `Range` has its own end for each order, but which order is which is not
     said.
     """
+    if isinstance(cost, GumbelStage):
+        cost = cost.interval
     if not isinstance(cost, Range | BoundedRange):
         return -math.inf
     # An infinite loss leaves every interval, and has no exact fraction.

@@ -1,7 +1,7 @@
 """The command `sordino`. Its stdout and its exit code are the release; stderr is for the data holder alone.
 
 Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
-broken, 1 a bug, 130 interrupted.
+broken, 7 released but not kept, 1 a bug, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import click
 from sordino import errors
 from sordino.cli._say import say
 from sordino.cli.near import NearGroup
+from sordino.cli.outlet import NotKeptError
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
@@ -55,8 +56,9 @@ _COMMANDS = {
 
 @contextmanager
 def _start_lightly() -> Iterator[None]:
-    """Spare an import what no command needs."""
+    """Spare an import what no command needs; what was set before is set again afterwards."""
     # What is imported stays: to look for garbage among it would only make the start longer.
+    collecting = gc.isenabled()
     gc.disable()
     # Nothing here multiplies matrices, and threads for that take a quarter of the start. The library asks
     # once, when it is loaded; programs that a command starts are left alone.
@@ -66,7 +68,8 @@ def _start_lightly() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.enable()
+        if collecting:
+            gc.enable()
         if spared:
             del os.environ[_BLAS_THREADS]
 
@@ -111,6 +114,9 @@ def code_of(error: errors.SordinoError) -> int:
         return 4
     if isinstance(error, errors.ClaimBroken):
         return 6
+    # A job that takes it for "the ledger is away" would release again, and pay again.
+    if isinstance(error, NotKeptError):
+        return 7
     return 5 if isinstance(error, errors.LedgerError) else 2
 
 
@@ -174,8 +180,10 @@ def _report_error(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    # An engine that is interrupted raises errors of its own.
-    if _received_signals or isinstance(error, click.Abort | KeyboardInterrupt):
+    # An engine that is interrupted raises errors of its own. But if a signal came while a release was to be
+    # kept, the release was written: the job must know.
+    written = isinstance(error, NotKeptError)
+    if (_received_signals and not written) or isinstance(error, click.Abort | KeyboardInterrupt):
         say(INTERRUPTED)
         return 130
     # Click leaves this way when the reader of stdout has gone.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, cast, final
 
 import click
@@ -39,14 +40,11 @@ from sordino.cli.options import (
 from sordino.cli.output import (
     SIMULATED,
     describe_cap,
-    describe_receipt,
     describe_release,
     describe_rows,
-    escape_controls,
     format_cell,
     format_csv_line,
     write_lines,
-    write_rows,
 )
 from sordino.cli.work import (
     choose_entropy,
@@ -57,6 +55,7 @@ from sordino.cli.work import (
     open_session,
     show_progress,
 )
+from sordino.cli.write import write_release
 from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
@@ -64,10 +63,14 @@ from sordino.receipt import Receipt
 from sordino.releases import Verdict, plain
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
+from sordino.sheet import Sheet, describe_receipt, escape_controls
 
 COLUMNS = ("item", "estimate", "low", "high", "gap")
 BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
-LOW = "low: 95 % lower bound of each count, valid after selection; empty where the gap bounds nothing."
+LOW = (
+    "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, empty with "
+    "--adaptive."
+)
 MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 # Options that mean nothing for answers on standard input, and those that mean nothing for a table.
 OF_TABLES = (
@@ -84,8 +87,9 @@ OF_TABLES = (
     "date_format",
     "measure_share",
     "simultaneous",
-    # The verdicts of a stream are written one by one.
+    # The verdicts of a stream are written one by one, and whoever reads them keeps them.
     "output",
+    "keep",
 )
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
@@ -151,8 +155,8 @@ def above(
 ) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or
-    postgresql://...#TABLE.
+    Items below cost nothing. SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet,
+    duckdb:FILE#TABLE, excel:FILE#SHEET or postgresql://...#TABLE.
 
     With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
     once. Labels and the number of fields are public; answers move by at most --sensitivity S between
@@ -190,26 +194,25 @@ def above(
             correction_margin=vector.correction_margin,
             simultaneous=simultaneous,
         )
-    facts, notes = describe_release("above", release, unit, where, item, domain)
+    facts, notes = describe_release("above", release, unit, where, item, domain, left_out=session.left_out)
     facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
     ended = (
         "all items were asked" if release.complete else "enough was found; items further back were not asked"
     )
     notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
     low = LOW if measure_share is None else MEASURED
-    # Without --adaptive there is one test, and every branch is 0.
     sure, told = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
+    # Without --adaptive there is one test, and every branch is 0.
     columns = (*COLUMNS, *true_columns, *(["branch"] if vector.adaptive else []))
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    write_rows(
-        run.chosen_form,
-        columns,
-        rows,
-        facts | sure,
-        [BEFORE_SELECTION, low, *told, *capped, *notes],
-        output=run.output,
+    sheet = Sheet(
+        columns=columns,
+        rows=rows,
+        facts=facts | sure,
+        notes=[BEFORE_SELECTION, low, *told, *capped, *notes],
     )
+    write_release(sheet, run, partial(session.keep, release))
 
 
 # ---- streams -----------------------------------------------------------------------------------------------

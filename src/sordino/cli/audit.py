@@ -14,11 +14,12 @@ import click
 from sordino import audit as audits
 from sordino.cli._say import say
 from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
-from sordino.cli.output import escape_controls, write_lines
+from sordino.cli.output import write_lines
 from sordino.cli.work import show_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
 from sordino.errors import ClaimBroken, InvalidParameter
+from sordino.sheet import escape_controls
 
 SAMPLES = 2000
 PLACE = "{}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import click
@@ -31,11 +32,12 @@ from sordino.cli.output import (
     describe_release,
     describe_rows,
     format_share,
-    write_rows,
 )
 from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.write import write_release
 from sordino.releases import plain
 from sordino.session.counts import HistogramRequest
+from sordino.sheet import Sheet
 
 
 @click.command(cls=GroupedCommand)
@@ -65,21 +67,20 @@ def count(
         # Rows are counted unless --units asks for those who have them.
         ask = session.count_distinct_units if units else session.count
         release = ask(epsilon=epsilon, where=where, bounds=bounded, progress=progress)
-    facts, notes = describe_release("count", release, unit, where)
+    facts, notes = describe_release("count", release, unit, where, left_out=session.left_out)
     ranged, told = _describe_count_range(bounded, release)
     # A unit counts once, whatever bounds its rows.
     true_columns, capped = ((), []) if units else describe_cap(unit, "rows")
     columns = ("estimate", "low", "high", *true_columns)
     row = {"count": "units" if units else "rows"} | {name: getattr(release, name) for name in columns}
     facts |= {"confidence": release.confidence}
-    write_rows(
-        run.chosen_form,
-        tuple(row),
-        [plain(row)],
-        facts | ranged,
-        [INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
-        output=run.output,
+    sheet = Sheet(
+        columns=tuple(row),
+        rows=[plain(row)],
+        facts=facts | ranged,
+        notes=[INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
     )
+    write_release(sheet, run, partial(session.keep, release))
 
 
 @click.command(cls=GroupedCommand)
@@ -122,19 +123,20 @@ def histogram(
             simultaneous=simultaneous,
             progress=progress,
         )
-    facts, notes = describe_release("histogram", release, unit, where, item, domain)
+    facts, notes = describe_release(
+        "histogram", release, unit, where, item, domain, left_out=session.left_out
+    )
     ranged, told = _describe_count_range(bounded, release)
     sure, worth = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
     columns = ("item", "estimate", "low", "high", *true_columns)
-    write_rows(
-        run.chosen_form,
-        columns,
-        [{name: row[name] for name in columns} for row in map(plain, release)],
-        facts | sure | ranged,
-        [INTERVAL, *worth, *capped, *told, *notes],
-        output=run.output,
+    sheet = Sheet(
+        columns=columns,
+        rows=[{name: row[name] for name in columns} for row in map(plain, release)],
+        facts=facts | sure | ranged,
+        notes=[INTERVAL, *worth, *capped, *told, *notes],
     )
+    write_release(sheet, run, partial(session.keep, release))
 
 
 def _describe_count_range(

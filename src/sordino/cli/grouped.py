@@ -42,6 +42,7 @@ HEADINGS = {
         "--selection-share",
         "--measure-share",
         "--interval-share",
+        "--numbers-share",
     ],
     "Where from": [
         "--domain-column",
@@ -52,12 +53,13 @@ HEADINGS = {
         "--delimiter",
         "--encoding",
         "--type",
+        "--strict-types",
         "--decimal",
         "--thousands",
         "--date-format",
         "--plink",
     ],
-    "Output": ["--format", "--output", "--simultaneous", "--quiet", "--help"],
+    "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],
     "Fine tuning": [
         "--method",
         "--force",

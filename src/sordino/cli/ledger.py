@@ -5,19 +5,31 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import click
 
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.near import NearGroup
-from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, CsvOptions, bare_csv_options, gather, require_one
-from sordino.cli.output import write_lines, write_rows
+from sordino.cli.options import (
+    ADJACENCY,
+    FORMAT,
+    NUMBER,
+    CsvOptions,
+    bare_csv_options,
+    choose_format,
+    gather,
+    require_one,
+)
+from sordino.cli.outlet import OUTPUT, OutputFile
+from sordino.cli.output import write_lines, write_rows, write_sheet
+from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import has_no_place
+from sordino.sheet import Sheet
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -43,7 +55,8 @@ class AccountOptions:
     account: str
     epsilon: Fraction
     delta: Fraction
-    meter: Literal["pure", "zcdp"]
+    failures: Fraction
+    meter: Literal["pure", "zcdp", "renyi"] | None
     adjacency: Adjacency
     unit: str | None
     row_is_unit: bool
@@ -61,13 +74,25 @@ _account_options = gather(
     URL,
     ACCOUNT,
     click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
-    click.option("--delta", type=NUMBER, default="0", show_default=True, help="Its delta, for --meter zcdp."),
+    click.option(
+        "--delta",
+        type=NUMBER,
+        default="0",
+        show_default=True,
+        help="Its delta: above 0 many more releases fit, and never fewer.",
+    ),
+    click.option(
+        "--failures",
+        type=NUMBER,
+        default="0",
+        show_default=True,
+        help="The part of --delta for releases that may fail with a delta of their own.",
+    ),
     click.option(
         "--meter",
-        type=click.Choice(["pure", "zcdp"]),
-        default="pure",
-        show_default=True,
-        help="How charges add up: epsilons, or rhos up to (epsilon, delta).",
+        type=click.Choice(["pure", "zcdp", "renyi"]),
+        help="How charges add up: epsilons (the default without --delta), Renyi divergences with epsilons "
+        "beside them (the default with it), or rhos.",
     ),
     ADJACENCY,
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
@@ -127,6 +152,37 @@ def accounts(url: str, form: str | None) -> None:
     write_rows(
         form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, []
     )
+
+
+@ledger.command()
+@click.argument("charge", metavar="ID")
+@URL
+@ACCOUNT
+@click.option(
+    "--part",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Which release, where a program has kept several of one batch.",
+)
+@FORMAT
+@OUTPUT
+def release(
+    charge: str, url: str, account: str, part: int, form: str | None, output: OutputFile | None
+) -> None:
+    """Print a release again that was made with --keep, by the ID of its charge: the same, to the last letter.
+
+    It costs nothing: it was released before.
+    """
+    COUNT("--part", part)
+    # A file is for a program, as it is for the release itself.
+    chosen = choose_format(form or (None if output is None else "json"))
+    # Asked first, so that what is not there leaves no file.
+    sheet = Ledger.open(url, account=account).read_release(charge, part=part)
+    if output is not None:
+        output.claim()
+    write_kept(sheet, chosen, output)
 
 
 @ledger.command()
@@ -190,8 +246,16 @@ def export(url: str, account: str, form: str) -> None:
 @click.option(
     "--to", "child", metavar="NAME", required=True, help="Account that gets the share; made if there is none."
 )
-@click.option("--epsilon", type=NUMBER, help="The share, from an account with the pure meter.")
+@click.option(
+    "--epsilon",
+    type=NUMBER,
+    help="The share, from an account with the pure meter; beside --divergence that of the pure sum.",
+)
 @click.option("--rho", type=NUMBER, help="The share, from an account with the zCDP meter.")
+@click.option(
+    "--divergence", type=NUMBER, help="The share, from an account with the Renyi meter, at its order."
+)
+@click.option("--failures", type=NUMBER, help="Beside --divergence the share of the deltas of releases.")
 @CONSENT
 @FORMAT
 def grant(
@@ -200,6 +264,8 @@ def grant(
     child: str,
     epsilon: Fraction | None,
     rho: Fraction | None,
+    divergence: Fraction | None,
+    failures: Fraction | None,
     consent: bool,
     form: str | None,
 ) -> None:
@@ -209,19 +275,58 @@ def grant(
     """
     opened = Ledger.open(url, account=account)
     # A statement without its charges takes no longer for an account that has many.
-    given, parent = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False)
+    parent = opened.statement(charges=False)
+    of_renyi = parent.renyi is not None
+    given = {"--rho": rho, "--divergence": divergence} | ({} if of_renyi else {"--epsilon": epsilon})
     # The flag must name the measure, so that nobody gives a rho and means an epsilon.
     if require_one(given, "how much is granted") != f"--{parent.measure}":
         raise InvalidParameter(
             f"Account {account!r} counts {parent.measure}; give the share with --{parent.measure}."
         )
-    amount = epsilon if rho is None else rho
+    amount = given[f"--{parent.measure}"]
     assert amount is not None  # noqa: S101  (exactly one was given)
     POSITIVE(f"--{parent.measure}", amount)
-    # A rho is judged by the epsilon that it means at the delta of the account.
+    if failures is not None and not of_renyi:
+        raise InvalidParameter(
+            f"--failures needs an account with the meter renyi; {account!r} has {parent.meter}."
+        )
+    # A rho is judged by the epsilon that it means at the delta of the account, and a divergence is below it.
     worth = amount if rho is None else Fraction(ZCDP(rho=rho).epsilon(parent.delta))
     require_consent("The epsilon of a share", worth, MOST_BUDGET, given=consent)
-    _write_account(opened.grant(child, amount), form, charges=False)
+    pure = epsilon if of_renyi else None
+    made = opened.grant(child, amount, pure=pure, failures=Fraction(0) if failures is None else failures)
+    _write_account(made, form, charges=False)
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@click.option("--to", "into", metavar="NAME", required=True, help="Name of the new account.")
+@click.option(
+    "--epsilon", type=NUMBER, required=True, help="Its budget, of a pure account at least the old one."
+)
+@click.option("--delta", type=NUMBER, required=True, help="Its delta.")
+@click.option("--failures", type=NUMBER, default="0", show_default=True, help="As for `create`.")
+@CONSENT
+@FORMAT
+def convert(
+    url: str,
+    account: str,
+    into: str,
+    epsilon: Fraction,
+    delta: Fraction,
+    failures: Fraction,
+    consent: bool,
+    form: str | None,
+) -> None:
+    """Make an account with a delta that goes on for a pure or zCDP one, and close that one for good.
+
+    Choose its budget without looking at what was released.
+    """
+    budget = Budget(epsilon=epsilon, delta=delta, failures=failures)
+    require_consent("--epsilon", epsilon, MOST_BUDGET, given=consent)
+    require_small_delta(delta, None, given=consent)
+    _write_account(Ledger.open(url, account=account).convert(into, budget), form, charges=False)
 
 
 @ledger.command("void-reservation")
@@ -279,7 +384,7 @@ def _create_account(wanted: AccountOptions) -> None:
     from sordino.data import PrivacyUnit
 
     require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
-    budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter)
+    budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures)
     _check_consent(wanted)
     _check_source(wanted)
     made = Ledger.create(
@@ -296,8 +401,10 @@ def _create_account(wanted: AccountOptions) -> None:
 def _check_consent(wanted: AccountOptions) -> None:
     """Refuse amounts that hide nobody, unless they are meant."""
     if wanted.size_hint is not None:
-        if wanted.meter == "pure":
-            raise InvalidParameter("--size-hint needs --meter zcdp: only there is a delta.")
+        if not wanted.delta:
+            raise InvalidParameter(
+                "--size-hint needs --delta: without one there is nothing that it is about."
+            )
         COUNT("--size-hint", wanted.size_hint)
     require_consent("--epsilon", wanted.epsilon, MOST_BUDGET, given=wanted.consent)
     require_small_delta(wanted.delta, wanted.size_hint, given=wanted.consent)
@@ -321,7 +428,8 @@ def _check_source(wanted: AccountOptions) -> None:
             f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME for what is "
             "no file."
         ) from None
-    if wanted.unit is not None:
+    # No line of JSON names all columns: there the unit is declared with each release.
+    if wanted.unit is not None and not source.declared:
         source.label_index(wanted.unit, "--unit")
 
 
@@ -339,8 +447,44 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
             f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
             f"{statement['source']}."
         ),
+        *_say_renyi(statement),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
     ]
-    columns = ("time", "label", "state", "reserved", "drawn", "settled", "id")
-    write_rows(form, columns, listed, statement, notes)
+    if "successor" in statement:
+        notes.append(f"Converted into account {statement['successor']}, which goes on for it.")
+    elif "more_like_the_last" in statement:
+        notes.append(f"More charges like the last one that fit: {statement['more_like_the_last']:,}.")
+    # Beside its divergence what a charge takes from the two other sums.
+    more = ("epsilon", "delta") if "renyi" in statement else ()
+    columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
+    # Divergences and rhos are small: one digit after the point would say nothing of them.
+    small = statement["measure"] != "epsilon"
+    sheet = Sheet(columns=columns, rows=listed, facts=statement, notes=notes, counts=not small)
+    write_sheet(sheet, choose_format(form))
+
+
+def _say_renyi(statement: dict[str, Any]) -> list[str]:
+    """Return what the account says of its other sums, if it has any."""
+    sums = statement.get("renyi")
+    if sums is None:
+        return []
+    share = statement["parent"] is not None
+    if sums["epsilon_limit"] is None:
+        pure = "It has no share of the epsilons, and may hold costs without one."
+    elif sums["epsilon_spent"] is None:
+        pure = "Something without an epsilon was charged: only the divergences count."
+    else:
+        pure = (
+            f"Epsilons {sums['epsilon_spent']:.12g} of {sums['epsilon_limit']:.12g}; "
+            f"{'both sums count' if share else 'one of the two sums within its limit is enough'}."
+        )
+    notes = [f"Divergences at order {sums['order']:.6g}. {pure}"]
+    if not share:
+        notes.append(
+            f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at delta "
+            f"{statement['delta']:.12g}."
+        )
+    if sums["failures_limit"]:
+        notes.append(f"Deltas of releases: {sums['failures_spent']:.6g} of {sums['failures_limit']:.6g}.")
+    return notes

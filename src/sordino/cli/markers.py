@@ -16,14 +16,17 @@ from click.core import ParameterSource
 
 from sordino.cli._say import say
 from sordino.cli.options import NUMBER, CsvOptions, RunOptions, gather, is_quiet, list_given
-from sordino.cli.output import describe_receipt, list_facts, list_warnings, write_rows
+from sordino.cli.output import list_warnings
 from sordino.cli.work import choose_entropy, make_csv_format, open_payer
+from sordino.cli.write import write_release
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
 from sordino.data import MarkerFile, open_markers, open_plink
+from sordino.data.csv.packed import unpacked_suffix
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.session import Payer
+from sordino.sheet import Sheet, describe_receipt, list_facts
 
 # Only for type checkers: a selection from scores needs no genomics.
 if TYPE_CHECKING:
@@ -164,7 +167,7 @@ def make_marker_test(
     if asked.families is None:
         raise InvalidParameter(f"--families must be given with --statistic {asked.statistic}.")
     # The name of a file is public.
-    plink = path.suffix.lower() == PLINK_SUFFIX if asked.plink is None else asked.plink
+    plink = unpacked_suffix(path) == PLINK_SUFFIX if asked.plink is None else asked.plink
     if plink:
         _check_no_columns(asked)
     # The default is add-remove: only an adjacency that was asked for is refused.
@@ -291,14 +294,13 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         *describe_receipt(payer.receipt),
         MARKERS,
     ]
-    write_rows(
-        run.chosen_form,
-        tuple(rows[0]),
-        rows,
-        facts,
-        [*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
-        output=run.output,
+    sheet = Sheet(
+        columns=tuple(rows[0]),
+        rows=rows,
+        facts=facts,
+        notes=[*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
     )
+    write_release(sheet, run, payer.keep)
 
 
 def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFile:

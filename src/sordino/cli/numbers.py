@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, final
 
 import click
 
 from sordino.cli.grouped import GroupedCommand
+from sordino.cli.missing import describe_missing, describe_numbers
 from sordino.cli.options import (
     BOUNDED,
     EPSILON,
@@ -31,14 +33,16 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_range, describe_release, format_cell, write_rows
+from sordino.cli.output import describe_range, describe_release, format_cell
 from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.write import write_release
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
 from sordino.session.request import CONFIDENCE
+from sordino.sheet import Sheet
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -49,6 +53,7 @@ VALUES = (
     "empty: no end is known."
 )
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
+TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
     "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies below "
@@ -75,8 +80,9 @@ TOTAL = (
     "true_low",
     "true_high",
 )
-# What stands in these columns is known only where no declared range is asked for.
-_OF_CLIPS = ("capped", "true_low", "true_high")
+# Within a declared range no clip is searched for, so nothing can be capped; and its ends say nothing of rows
+# beyond them.
+_OF_CLIPS = ("capped", "true_low", "true_high", "too_few")
 DEVIATION = "standard_deviation"
 
 
@@ -97,6 +103,8 @@ class FigureOptions:
     bounded: tuple[Fraction, Fraction] | None = None
     unit: UnitOptions
     where: str | None
+    numbers_share: Fraction | None
+    strict_types: bool
     csv: CsvOptions
     run: RunOptions
 
@@ -143,7 +151,14 @@ def _stack_column_options(request: type[ColumnRequest[Any]]) -> Callable[[Any], 
 
 
 _COLUMN = take(ColumnRequest, "column", metavar="COL")
-_TABLE = stack(unit_options, WHERE, csv_options, run_options)
+_TABLE = stack(
+    unit_options,
+    WHERE,
+    take(ColumnRequest, "numbers_share", type=NUMBER, metavar="SHARE"),
+    take(ColumnRequest, "strict_types", is_flag=True),
+    csv_options,
+    run_options,
+)
 
 
 def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -258,11 +273,24 @@ def _release_figure(
             # On the command line a unit is whom the guarantee protects, so this one is called --scale.
             unit=asked.scale,
             domain=domain,
+            numbers_share=asked.numbers_share,
+            strict_types=asked.strict_types,
             progress=progress,
             **own,
         )
     # The labels of a release in groups are those of the column of the groups.
-    facts, notes = describe_release(kind, release, asked.unit, asked.where, asked.by, domain)
+    missing, counted_so = describe_missing(kind, asked.column, release)
+    facts, notes = describe_release(
+        kind,
+        release,
+        asked.unit,
+        asked.where,
+        asked.by,
+        domain,
+        left_out=(*session.left_out, *missing),
+    )
+    shared, warned = describe_numbers(release, asked=asked.numbers_share != 0)
+    facts, notes = facts | shared, [*warned, *counted_so, *notes]
     lower = None if asked.lower == "none" else float(asked.lower)
     facts |= {"column": asked.column, "lower": lower, "confidence": CONFIDENCE}
     if lower is not None:
@@ -272,49 +300,52 @@ def _release_figure(
             f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
         )
     grouped = isinstance(release, Groups)
-    columns: tuple[str, ...] = TOTAL
-    if kind == "quantile":
-        columns = QUANTILE if interval_share is None else (*QUANTILE[:2], "low", "high", *QUANTILE[2:])
-    if kind == "variance":
-        place = TOTAL.index("clip_low")
-        columns = (*TOTAL[:place], DEVIATION, *TOTAL[place:])
-    if kind in {"mean", "variance"}:
-        columns = (*columns, "too_few")
+    columns = _list_columns(kind, with_interval=interval_share is not None, bounded=bounds is not None)
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
     if interval_share is not None:
         said.insert(0, VALUES)
     if "too_few" in columns:
-        said.append(TOO_FEW)
+        said.append(TOO_FEW_OF_SUM if kind == "sum" else TOO_FEW)
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = describe_range(
             bounds, release.rows[0].release if isinstance(release, Groups) else release
         )
-        # Within bounds no clip is searched for, so nothing can be capped.
-        columns, said = tuple(name for name in columns if name not in _OF_CLIPS), [MOVED, *told]
-        facts |= ranged
+        said, facts = [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
         {"item": item} | row if grouped else row
         for item, one in pairs
         for row in (
-            _list_quantiles(q, one, columns) if kind == "quantile" else [_describe_figure(kind, one, asked)]
+            _list_quantiles(q, one, columns, asked)
+            if kind == "quantile"
+            else [_describe_figure(kind, one, asked)]
         )
     ]
     if grouped:
         facts |= {"groups_per_unit": asked.groups_per_unit or 1}
         each = float(Fraction(release.rows[0].release.cost.pure()))
         notes.append(f"Each group was released with epsilon {each:.12g}.")
-    write_rows(
-        run.chosen_form,
-        ("item", *columns) if grouped else columns,
-        rows,
-        facts,
-        [*said, *notes],
+    sheet = Sheet(
+        columns=("item", *columns) if grouped else columns,
+        rows=rows,
+        facts=facts,
+        notes=[*said, *notes],
         # Figures have any size, so their digits are counted from the first one that is not 0.
         counts=False,
-        output=run.output,
     )
+    write_release(sheet, run, partial(session.keep, release))
+
+
+def _list_columns(kind: str, *, with_interval: bool, bounded: bool) -> tuple[str, ...]:
+    """Return what is said of each figure, in the order in which it stands there."""
+    if kind == "quantile":
+        return (*QUANTILE[:2], "low", "high", *QUANTILE[2:], "too_few") if with_interval else QUANTILE
+    columns = list(TOTAL)
+    if kind == "variance":
+        columns.insert(columns.index("clip_low"), DEVIATION)
+    columns.append("too_few")
+    return tuple(name for name in columns if not (bounded and name in _OF_CLIPS))
 
 
 def _choose_group_domain(asked: FigureOptions) -> Domain | None:
@@ -336,14 +367,20 @@ def _choose_group_domain(asked: FigureOptions) -> Domain | None:
     return None
 
 
-def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+def _list_quantiles(
+    q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...], asked: FigureOptions
+) -> list[dict[str, Any]]:
     """Return one row for each quantile that was released."""
     # Several quantiles come as a tuple of values, a single one as itself.
     found = release if isinstance(release, tuple) else (release,)
-    return [
-        {"q": float(share)} | {name: plain(getattr(one, name)) for name in columns[1:]}
-        for share, one in zip(q, found, strict=True)
-    ]
+    least = -math.inf if asked.lower == "none" else float(asked.lower)
+    rows = []
+    for share, one in zip(q, found, strict=True):
+        # No search has left the end of the grid where it began.
+        unclear = one.low is not None and one.low <= least and one.high == math.inf
+        known = {"q": float(share), "too_few": unclear}
+        rows.append({name: known[name] if name in known else plain(getattr(one, name)) for name in columns})
+    return rows
 
 
 def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
@@ -368,10 +405,13 @@ def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str,
         if asked.unit.max_rows is not None:
             true_low, true_high = (true_low if kind == "sum" else -math.inf), math.inf
         row |= {"capped": release.capped, "true_low": true_low, "true_high": true_high}
-    if kind != "sum":
-        # A range that leaves nothing out: whatever the rows hold, the figure lies in there.
-        most = clip_high if kind == "mean" else ((clip_high - clip_low) / 2) ** 2
-        least = clip_low if kind == "mean" else 0
+        # Whatever rows hold, a mean and a variance lie between these ends: such an interval leaves nothing
+        # out. Of a sum 0 is what no rows give.
+        least, most = {
+            "sum": (0.0, 0.0),
+            "mean": (clip_low, clip_high),
+            "variance": (0.0, ((clip_high - clip_low) / 2) ** 2),
+        }[kind]
         row["too_few"] = release.low <= least and release.high >= most
     described: dict[str, Any] = plain(row)
     return described

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import click
 
 from sordino.cli.consent import CONSENT, check_epsilon
-from sordino.cli.outlet import OUTPUT, OutputFile
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone
+from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
@@ -243,8 +244,8 @@ TYPE = click.option(
     metavar="COL=TYPE",
     multiple=True,
     callback=_read_types,
-    help="Type of a column of a CSV source: integer, decimal(p,s), double, date, timestamp, boolean or text. "
-    "What is no value of it is missing. May be given for several columns.",
+    help="Type of a column of CSV, of JSON lines or of a sheet of Excel: integer, decimal(p,s), double, "
+    "date, timestamp, boolean or text. What is no value of it is missing. May be given for several columns.",
 )
 DECIMAL = click.option(
     "--decimal",
@@ -392,6 +393,7 @@ class RunOptions:
     consent: bool
     form: str | None = None
     output: OutputFile | None = None
+    keep: bool = False
     seed: int | None
     synthetic: bool
     quiet: bool | None
@@ -403,9 +405,23 @@ class RunOptions:
         return choose_format(self.form or (None if self.output is None else "json"))
 
     def claim_output(self) -> None:
-        """Make sure, before the charge, that a release can be written to its file, if it has one."""
-        if self.output is not None:
-            self.output.claim()
+        """Make sure, before the charge, that a release can be written to its file, if it has one.
+
+        Raises
+        ------
+        InvalidParameter
+            If it cannot, or its name is one that the database puts beside the file of the ledger.
+        """
+        if self.output is None:
+            return
+        # A file of that name would be taken for a part of the database, which then opens no more.
+        beside = {Path(f"{self.ledger_url}{end}").absolute() for end in ("-journal", "-wal", "-shm")}
+        if self.output.path.absolute() in beside:
+            raise InvalidParameter(
+                f"--output must name no file that belongs to the ledger; got {shown(str(self.output.path))}. "
+                "Choose another name."
+            )
+        self.output.claim()
 
     def __post_init__(self) -> None:
         """Refuse to go on until it is said who pays: options are gathered before the command does anything.
@@ -414,7 +430,8 @@ class RunOptions:
         ------
         InvalidParameter
             If noise is predictable and its source is not synthetic or would be charged, if an account is half
-            named or named and declined, or if it is neither named nor declined.
+            named or named and declined, if it is neither named nor declined, or if a release is to be kept
+            and no ledger is named.
         """
         if self.seed is not None and not self.synthetic:
             raise InvalidParameter(
@@ -432,6 +449,11 @@ class RunOptions:
             )
         if len(given) == 1:
             raise InvalidParameter("--ledger and --account go together; got only one of them.")
+        if self.keep and not given:
+            raise InvalidParameter(
+                "--keep keeps a release in the ledger that pays for it: give --ledger URL and --account "
+                "NAME, or leave it out. Nothing was read."
+            )
         # With predictable noise nothing real is released, and so nothing has to be paid.
         if not given and not self.no_ledger and self.seed is None:
             raise InvalidParameter(
@@ -441,7 +463,7 @@ class RunOptions:
 
 
 run_options = gather(
-    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, OUTPUT, SEED, SYNTHETIC, QUIET
+    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, OUTPUT, KEEP, SEED, SYNTHETIC, QUIET
 )
 
 # ---- what the values mean ----------------------------------------------------------------------------------

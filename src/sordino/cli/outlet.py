@@ -13,11 +13,20 @@ from typing import Any, BinaryIO, final
 import click
 
 from sordino.constraints import shown
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import DataSourceError, InvalidParameter, LedgerError
 
 PART = ".part"
 """What the name of the file ends with until all of it is there."""
 LOST = "The release could not be written to {}: it is lost, and its charge stays."
+TAKEN = (
+    "Somebody made the file of --output meanwhile. Nothing was written over: the release is in the file "
+    f"beside it whose name ends in {PART}, and its charge stays."
+)
+
+
+@final
+class NotKeptError(LedgerError):
+    """A release was written, and the ledger has no copy of it although `--keep` asked for one."""
 
 
 @final
@@ -49,11 +58,7 @@ class OutputFile:
         InvalidParameter
             If the folder cannot be written, or there is such a file already. Nothing was charged.
         """
-        if os.path.lexists(self.path):
-            raise InvalidParameter(
-                f"--output must name a file that is not there yet; got {shown(str(self.path))}. Nothing is "
-                "written over: move that file away, or choose another name."
-            )
+        self._refuse_what_is_there()
         try:
             # Only one of several commands gets it.
             self._file = self._part.open("xb")
@@ -70,6 +75,15 @@ class OutputFile:
             ) from None
         self._claimed = True
         click.get_current_context().call_on_close(self.discard)
+        # Once more: between the first look and the claim another command may have finished its release.
+        self._refuse_what_is_there()
+
+    def _refuse_what_is_there(self) -> None:
+        if os.path.lexists(self.path):
+            raise InvalidParameter(
+                f"--output must name a file that is not there yet; got {shown(str(self.path))}. Nothing is "
+                "written over: move that file away, or choose another name."
+            )
 
     def add(self, text: str) -> None:
         """Write a part of the release; nobody sees it before `finish`.
@@ -90,12 +104,16 @@ class OutputFile:
         Raises
         ------
         DataSourceError
-            If that is not possible. The charge stays.
+            If that is not possible, or the name is taken by now. The charge stays.
         """
         try:
             self._close_on_disk()
-            self._part.rename(self.path)
+            self._take_name()
             self._claimed = False
+        except FileExistsError:
+            # It was paid for, and all of it is there: it is kept where it is.
+            self._claimed = False
+            raise DataSourceError(TAKEN) from None
         except OSError:
             raise DataSourceError(LOST.format("the file of --output")) from None
         # It is there. That it stays there when the power fails is more than every system can promise.
@@ -111,6 +129,22 @@ class OutputFile:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
+
+    def _take_name(self) -> None:
+        try:
+            # To rename would write over a file that somebody made meanwhile; to link never does.
+            os.link(self._part, self.path)
+        except FileExistsError:
+            raise
+        except OSError:
+            # A file system without links: there is a moment between this look and the new name.
+            if os.path.lexists(self.path):
+                raise FileExistsError from None
+            self._part.rename(self.path)
+            return
+        # All of it has its name: a second one that stays is untidy, and no more.
+        with suppress(OSError):
+            self._part.unlink()
 
     def _keep_name(self) -> None:
         folder = os.open(self.path.parent, os.O_RDONLY)
@@ -146,4 +180,9 @@ OUTPUT = click.option(
     type=_OutputFiles(),
     metavar="FILE",
     help="Write the release to this new file, whole or not at all, and nothing to stdout.",
+)
+KEEP = click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep the release in the ledger, to print it again with `sordino ledger release`.",
 )

@@ -10,17 +10,16 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sordino import __version__
 from sordino.cli.options import UnitOptions, choose_format
 from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.receipt import Receipt
+from sordino.sheet import Sheet, describe_receipt, escape_controls, list_facts
 
 # Only for type checkers: what writes a release needs nothing that reads a table.
 if TYPE_CHECKING:
@@ -29,14 +28,16 @@ if TYPE_CHECKING:
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
-SCHEMA = 1
-"""The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
     "standard_error",
     "range_low",
     "range_high",
+    "numbers_share",
+    "numbers_share_low",
+    "numbers_share_high",
+    "left_out",
     "success",
     "model",
     "warning",
@@ -46,6 +47,7 @@ MARKS = (
     "max_rows",
     "domain",
     "simulated",
+    "kept",
     "epsilon",
     "delta",
     "id",
@@ -62,32 +64,32 @@ def write_rows(
     rows: Sequence[dict[str, Any]],
     facts: dict[str, Any],
     notes: Sequence[str],
-    *,
-    counts: bool = True,
-    output: OutputFile | None = None,
 ) -> None:
-    """Write rows: as JSON with the facts about them, as CSV, or as a table with notes below.
+    """Write rows to stdout: as JSON with the facts about them, as CSV, or as a table with notes below."""
+    write_sheet(Sheet(columns=columns, rows=rows, facts=facts, notes=notes), choose_format(form))
 
-    They go to stdout, or to the file of `--output`.
+
+def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> None:
+    """Write a sheet in one of the formats, to stdout or to the file of `--output`.
 
     Each row of CSV repeats the facts that nobody may lose.
 
-    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
+    Numbers in a table have one digit after the point if they are about counts, else at least six digits in
     all.
     """
-    chosen = choose_format(form)
-    if chosen == "json":
-        text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
-    elif chosen == "csv":
-        marks = {name: facts[name] for name in MARKS if name in facts}
-        names = [*columns, *marks]
-        lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
+    if form == "json":
+        text = json.dumps({**sheet.facts, "rows": list(sheet.rows)}, ensure_ascii=False, indent=2) + "\n"
+    elif form == "csv":
+        marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts}
+        names = [*sheet.columns, *marks]
+        lines: list[Sequence[Any]] = [names]
+        lines += ([{**row, **marks}.get(name) for name in names] for row in sheet.rows)
         text = "".join(format_csv_line(line) + "\n" for line in lines)
     else:
         # Where nobody looks at a terminal the width is fixed.
-        fixed = output is not None or not sys.stdout.isatty()
-        text = _draw_table(columns, rows, counts=counts, fixed=fixed)
-        text += "".join(f"{note}\n" for note in notes)
+        text = _draw_table(sheet, fixed=output is not None or not sys.stdout.isatty())
+        # Of a sheet that was kept, whoever may charge the account may have written them.
+        text += "".join(f"{escape_controls(note)}\n" for note in sheet.notes)
     if output is not None:
         output.add(text)
         output.finish()
@@ -118,39 +120,43 @@ def format_csv_line(values: Iterable[Any]) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool, fixed: bool) -> str:
+def _draw_table(sheet: Sheet, *, fixed: bool) -> str:
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    columns = [name for name in sheet.columns if name not in sheet.hidden]
+    rows = [_shorten(row) for row in sheet.rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         numeric = all(not isinstance(row[name], str) for row in rows)
         # A long label is folded and never cut: the row must say which item it is.
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        # As `Text`, so that brackets in a name are no markup.
+        header = Text(escape_controls(name))
+        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
     # One digit after the point where a column has a number that is not whole, else none.
     digits = {name: int(any(_has_fraction(row[name]) for row in rows)) for name in columns}
     for row in rows:
         cells = (
-            format_cell(row[name], digits[name]) if counts else format_figure(row[name]) for name in columns
+            format_cell(row[name], digits[name]) if sheet.counts else format_figure(row[name])
+            for name in columns
         )
-        # As `Text`, so that brackets in a label are no markup.
+        # Nor are those in a label.
         table.add_row(*(Text(escape_controls(cell)) for cell in cells))
     # Off a terminal the output is the same wherever it is made.
-    console = Console(file=io.StringIO(), width=120 if fixed else None)
+    console = Console(file=io.StringIO(), width=160 if fixed else None)
     with console.capture() as capture:
         console.print(table)
     # The lines are padded to the width of the table.
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def escape_controls(text: str) -> str:
-    """Return a text in which control characters are spelled out.
-
-    A label must not steer the terminal or break a row.
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as people read it: of a p-value two digits are enough, and programs get all of them."""
+    found = row.get("p_value")
+    # Of a sheet that was kept, somebody else may have written it.
+    return {**row, "p_value": f"{found:.2g}"} if isinstance(found, float) else dict(row)
 
 
 def _has_fraction(value: Any) -> bool:
@@ -164,6 +170,8 @@ def format_cell(value: Any, digits: int | None = None) -> str:
     """
     if value is None:
         return ""
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
     if isinstance(value, float):
         return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
@@ -178,42 +186,6 @@ def format_figure(value: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def list_facts(
-    kind: str,
-    release: Any,
-    receipt: Receipt,
-    *,
-    unit: str,
-    adjacency: str,
-    max_rows: int | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """Return what every release says about itself to programs; of `more`, what is None is left out."""
-    return {
-        "release": kind,
-        **receipt.to_dict(),
-        "epsilon": float(release.cost.pure()),
-        # It goes with this epsilon, which is pure, also where the account adds up on another meter.
-        "delta": 0,
-        "adjacency": adjacency,
-        "unit": unit,
-        "max_rows": max_rows,
-        **{name: value for name, value in more.items() if value is not None},
-        "simulated": release.simulated,
-        "exact": release.exact,
-        "cost": release.cost.to_dict(),
-        "version": __version__,
-        "schema": SCHEMA,
-    }
-
-
-def describe_receipt(receipt: Receipt | None) -> list[str]:
-    """Return the note that says where the ledger has a release; none if nobody paid."""
-    if receipt is None or receipt.id is None:
-        return []
-    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.day}."]
-
-
 def describe_release(
     kind: str,
     release: Any,
@@ -221,10 +193,13 @@ def describe_release(
     where: str | None,
     item: str | None = None,
     domain: Domain | None = None,
+    *,
+    left_out: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what a release about a table says about itself: facts for programs and notes for people.
 
-    With a `domain` its labels are those of the column `item`.
+    With a `domain` its labels are those of the column `item`. `left_out` says which rows do not count, by
+    public rules.
     """
     whom = f"column {unit.user}" if unit.user else "each row"
     labels = {"item": item, "domain": domain.origin} if domain is not None else {}
@@ -238,7 +213,12 @@ def describe_release(
         where=where or None,
         **labels,
     )
+    if domain is not None:
+        left_out = (*left_out, f"rows whose {item} is no label of the domain")
+    # Empty where every row counts.
+    facts["left_out"] = list(left_out)
     notes = [
+        *([f"Left out: {escape_controls('; '.join(left_out))}."] if left_out else []),
         f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}.",
         *describe_receipt(release.receipt),
     ]
@@ -261,7 +241,7 @@ def format_share(share: float) -> str:
     return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
 
 
-def describe_cap(unit: UnitOptions, what: str) -> tuple[tuple[str, ...], list[str]]:
+def describe_cap(unit: UnitOptions, what: str, *, ordered: bool = False) -> tuple[tuple[str, ...], list[str]]:
     """Return the columns and notes about true counts, where a unit counts for some of its rows or items only.
 
     There are none without such a bound: then the interval is that of the true count.
@@ -272,6 +252,8 @@ def describe_cap(unit: UnitOptions, what: str) -> tuple[tuple[str, ...], list[st
         Whom the guarantee protects.
     what : str
         What is bounded: "rows" or "items".
+    ordered : bool
+        Whether it is said of the order, too, how clear it is.
     """
     if unit.max_rows is None:
         return (), []
@@ -280,8 +262,10 @@ def describe_cap(unit: UnitOptions, what: str) -> tuple[tuple[str, ...], list[st
         if unit.max_rows > 1
         else f"one of the {what} of each unit"
     )
+    # An item of units that touch few others may lead here, and lie behind in true counts.
+    about = "low, high and order_unclear" if ordered else "low and high"
     return ("true_low", "true_high"), [
-        f"Counts {bound}; true counts may be higher. low and high are about what is counted so. true_low: "
+        f"Counts {bound}; true counts may be higher. {about} are about what is counted so. true_low: "
         "lower bound of the true count, as sure as the interval; it has no upper one."
     ]
 

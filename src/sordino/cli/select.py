@@ -31,13 +31,15 @@ from sordino.cli.options import (
     run_options,
     statement_options,
 )
-from sordino.cli.output import describe_receipt, list_facts, list_warnings, write_rows
+from sordino.cli.output import list_warnings
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
+from sordino.cli.write import write_release
 from sordino.data import open_scores
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 from sordino.sensitivity import Adjacency, Sensitivity
+from sordino.sheet import Sheet, describe_receipt, list_facts
 
 # ---- scores ------------------------------------------------------------------------------------------------
 
@@ -182,17 +184,13 @@ def select(
         LABELS,
         NO_SUCCESS,
     ]
-    # Two digits are enough for people; programs get all of them.
-    if run.chosen_form == "table" and rows[0].get("p_value") is not None:
-        rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
-    write_rows(
-        run.chosen_form,
-        tuple(rows[0]),
-        rows,
-        facts,
-        [*NOTES[method], *notes, *list_warnings(release)],
-        output=run.output,
+    sheet = Sheet(
+        columns=tuple(rows[0]),
+        rows=rows,
+        facts=facts,
+        notes=[*NOTES[method], *notes, *list_warnings(release)],
     )
+    write_release(sheet, run, payer.keep)
 
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:

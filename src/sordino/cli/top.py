@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import click
@@ -30,11 +31,12 @@ from sordino.cli.output import (
     describe_cap,
     describe_release,
     describe_rows,
-    write_rows,
 )
 from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.write import write_release
 from sordino.releases import plain
 from sordino.session.top_k import TopKRequest
+from sordino.sheet import Sheet
 
 COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 # Beside these, in JSON and CSV: what the estimate was made of.
@@ -74,7 +76,8 @@ def top(
 
     They come with estimates, intervals and gaps.
 
-    SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
+    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE,
+    excel:FILE#SHEET or postgresql://...#TABLE.
     """
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
@@ -91,20 +94,19 @@ def top(
             simultaneous=simultaneous,
             progress=progress,
         )
-    facts, notes = describe_release("top", release, unit, where, item, domain)
+    facts, notes = describe_release("top", release, unit, where, item, domain, left_out=session.left_out)
     if threshold is not None:
         facts |= {"threshold": float(threshold), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
         notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
     sure, told = describe_rows(release)
-    true_columns, capped = describe_cap(unit, "items")
-    made_of = () if run.chosen_form == "table" else MADE_OF
-    columns = (*COLUMNS, *true_columns, "order_unclear", *made_of)
-    write_rows(
-        run.chosen_form,
-        columns,
-        [{name: row[name] for name in columns} for row in map(plain, release)],
-        facts | sure,
-        [BEFORE_SELECTION, INTERVAL, *told, *capped, UNCLEAR, *notes],
-        output=run.output,
+    true_columns, capped = describe_cap(unit, "items", ordered=True)
+    columns = (*COLUMNS, *true_columns, "order_unclear", *MADE_OF)
+    sheet = Sheet(
+        columns=columns,
+        rows=[{name: row[name] for name in columns} for row in map(plain, release)],
+        facts=facts | sure,
+        notes=[BEFORE_SELECTION, INTERVAL, *told, *capped, UNCLEAR, *notes],
+        hidden=MADE_OF,
     )
+    write_release(sheet, run, partial(session.keep, release))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any, cast
 
-from sordino.cli._say import say
+from sordino.cli._say import PatientStream, say
 from sordino.cli.options import (
     CsvOptions,
     LabelOptions,
@@ -203,7 +204,7 @@ def show_progress(quiet: bool | None) -> Iterator[Progress | None]:
             from rich.progress import Progress as Bar
 
             # The bar disappears at the end; only sentences stay on stderr.
-            bar = Bar(console=Console(stderr=True), transient=True)
+            bar = Bar(console=Console(file=cast("IO[str]", PatientStream(sys.stderr))), transient=True)
             task = bar.add_task("reading", total=100)
             bar.start()
         # An engine that does not know yet says a number below 0.

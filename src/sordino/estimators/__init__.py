@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from sordino.estimators.columns.bucket_counts import BucketCounts as BucketCounts
     from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
+    from sordino.estimators.columns.column_release import NumbersShare as NumbersShare
     from sordino.estimators.gaps import Estimates as Estimates, combine_gaps as combine_gaps
     from sordino.estimators.intervals import (
         interval as interval,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "columns.bucket_counts": ("BucketCounts",),
     "columns.bucket_grid": ("BucketGrid",),
+    "columns.column_release": ("NumbersShare",),
     "clipped.clipped_mean": ("ClippedMean",),
     "clipped.clipped_sum": ("ClippedSum",),
     "clipped.clipped_value": ("ClippedValue",),

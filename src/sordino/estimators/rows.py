@@ -221,7 +221,7 @@ def find_unclear(selection: TopK | HybridTop, fresh: Values, *, confidence: Numb
         In (0, 1). If a row is no larger than the next one, it is called clear with a probability of at most
         1 - confidence.
     """
-    wrong = 1 - float(to_fraction(confidence))
+    wrong = float(1 - to_fraction(confidence))
     from_gaps = _test_gaps(selection)
     from_measurements = _test_measurements(fresh)
     unclear: list[bool | None] = []

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Literal, final
 
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, to_fraction
 from sordino.cost import Cost, Pure, compose
-from sordino.data import Domain
+from sordino.data import Domain, PrivacyUnit
 from sordino.declared import parameter
-from sordino.errors import DataSourceError
+from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import lower_bound
 from sordino.estimators.rows import estimate_rows
 from sordino.mechanisms import AdaptiveSparseVector, LaplaceMechanism, SparseVector
 from sordino.releases import Positives
+from sordino.sensitivity import Sensitivity
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
@@ -42,6 +43,29 @@ def build_finder(*, adaptive: bool, positives: int, **options: Any) -> Finder:
         if adaptive
         else SparseVector(positives=positives, **options)
     )
+
+
+def build_watch(
+    unit: PrivacyUnit, *, sensitivity: Any, adaptive: bool, **options: Any
+) -> SparseVector | AdaptiveSparseVector:
+    """Return the sparse vector of a stream, for the neighbors of a unit.
+
+    Raises
+    ------
+    InvalidParameter
+        If an option is none of a stream, or the sensitivity is for other neighbors.
+    """
+    if never := {"domain_size", "passes"} & options.keys():
+        raise InvalidParameter(
+            f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain."
+        )
+    # Anything but a Sensitivity is refused by the mechanism, in its own words.
+    if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != unit.adjacency:
+        raise InvalidParameter(
+            "watch.sensitivity must be for the adjacency of the session's unit, "
+            f"{unit.adjacency!r}; got {sensitivity.adjacency!r}."
+        )
+    return build_finder(sensitivity=sensitivity, adaptive=TRUTH("watch.adaptive", adaptive), **options)
 
 
 def expected_run(domain: Domain | None, positives: int) -> int | None:
@@ -163,20 +187,20 @@ class AboveRequest(Request[AboveItems]):
             rows=rows,
             asked=found.asked,
             complete=found.asked == len(counts.labels),
-            confidence=each,
+            confidence=float(each),
             together=together,
             mechanism=mechanisms,
             cost=spent,
             simulated=found.simulated,
         )
 
-    def _share_confidence(self) -> tuple[float, float]:
+    def _share_confidence(self) -> tuple[Number, float]:
         """Return the confidence of each bound that a gap gives, and that of all together."""
         # At most so many are found, and the chances to be wrong add up: nothing is known of how they depend.
-        wrong = 1 - CONFIDENCE
+        wrong = 1 - to_fraction(CONFIDENCE)
         if self.simultaneous:
             return 1 - wrong / self.positives, CONFIDENCE
-        return CONFIDENCE, max(0.0, 1 - wrong * self.positives)
+        return CONFIDENCE, float(max(Fraction(0), 1 - wrong * self.positives))
 
     def _build_finder(
         self, domain: Domain | None, sensitivity: Any, epsilon: Fraction, threshold: Fraction
@@ -203,7 +227,7 @@ class AboveRequest(Request[AboveItems]):
         )
 
 
-def _gap_lower_bounds(found: Positives, confidence: float) -> list[float | None]:
+def _gap_lower_bounds(found: Positives, confidence: Number) -> list[float | None]:
     """Return lower bounds that are valid after selection, from the gaps.
 
     None is proved where an item has several tests.
@@ -212,5 +236,6 @@ def _gap_lower_bounds(found: Positives, confidence: float) -> list[float | None]
         return [None] * found.indices.size
     # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
     bounds = lower_bound(found, confidence=confidence, selective=True).tolist()
-    # A bound of minus infinity says nothing.
-    return [None if math.isinf(bound) else bound for bound in bounds]
+    # No count lies below 0, so 0 is said where the gap bounds nothing. Were nothing said there, what is said
+    # would be bounds of large gaps alone, and wrong far more often than promised.
+    return [max(0.0, bound) for bound in bounds]

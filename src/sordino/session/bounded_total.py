@@ -25,9 +25,10 @@ from sordino.data import StepRange, Total
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
+from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import round_at_random
-from sordino.releases import HasInterval, Release, Value, parameters, pictured
+from sordino.releases import HasInterval, Value, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency, Sensitivity
 
@@ -54,7 +55,7 @@ BUDGET = Constraint(
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundedValue(HasInterval, Release):
+class BoundedValue(HasInterval, ColumnRelease):
     """A private sum or mean within a declared range: unbiased for every figure between `bounds`.
 
     Attributes
@@ -96,7 +97,7 @@ class BoundedValue(HasInterval, Release):
 
 
 class Figure(NamedTuple):
-    """What a bounded total is computed from: private, but for the number of records where that is public."""
+    """What a bounded total is computed from: private, but for the number of records of a mean."""
 
     total: Total
     records: int | None
@@ -214,7 +215,7 @@ class BoundedTotal:
         steps = figure.total.steps
         if figure.records is not None:
             # A missing number counts as 0, moved between the ends.
-            steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
+            steps += figure.total.missing * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         # An exact fraction, however large the sum is.
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from sordino.mechanisms import FoldedMechanism
 
 Bounds = tuple[Fraction, Fraction]
-# What is said of each item, in the order in which it is computed.
-_COUNTED = ("estimate", "low", "high", "true_low", "true_high")
 _BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."
 
 
@@ -88,11 +86,18 @@ class HistogramRequest(Request[Histogram]):
         fresh = charged.release(mechanism, values)
         each, together = share_confidence(CONFIDENCE, values.size, simultaneous=self.simultaneous)
         # Not cut at 0, as the counts are not: so they can be added up without bias.
-        ends = interval(fresh, confidence=each)
-        true_ends = true_interval(fresh, each, capped=table.unit.max_rows is not None)
+        low, high = interval(fresh, confidence=each)
+        true_low, true_high = true_interval(fresh, each, capped=table.unit.max_rows is not None)
         rows = tuple(
-            CountedItem(item=label, **dict(zip(_COUNTED, map(float, figures), strict=True)))
-            for label, *figures in zip(counts.labels, fresh.values, *ends, *true_ends, strict=True)
+            CountedItem(
+                item=label,
+                estimate=float(fresh.values[place]),
+                low=float(low[place]),
+                high=float(high[place]),
+                true_low=float(true_low[place]),
+                true_high=float(true_high[place]),
+            )
+            for place, label in enumerate(counts.labels)
         )
         return Histogram(
             rows=rows,

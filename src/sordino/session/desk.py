@@ -15,7 +15,9 @@ from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
 from sordino.ledger import Ledger
+from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
+from sordino.session.keeping import Payments
 from sordino.session.request import (
     Charged,
     Payer,
@@ -27,6 +29,7 @@ from sordino.session.request import (
     Uncharged,
     size_of,
 )
+from sordino.sheet import Sheet
 
 
 @final
@@ -53,16 +56,23 @@ class Started(Generic[R]):
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("entropy", "ledger", "source", "unit")
+    __slots__ = ("entropy", "ledger", "payments", "source", "unit")
 
     def __init__(self, source: Source, unit: PrivacyUnit, ledger: Ledger | None, entropy: Entropy) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
+        self.payments = Payments()
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
         # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
+
+    def list_left_out(self) -> tuple[str, ...]:
+        """Return which rows count in no release, by rules that look at one row alone, in words."""
+        column = self.unit.column
+        units = "" if column is None else f"rows without a value in {column}"
+        return tuple(rule for rule in (self.source.dropped, units) if rule)
 
     def start(self, request: Request[R]) -> Started[R]:
         """Take a request as far as its reservation: no row is read, nothing is charged."""
@@ -83,9 +93,23 @@ class Desk:
         parts = tuple(part for started, _ in asked for part in started.reservation.parts)
         # The charge is durable before any row is read.
         with self._charge(parts, " + ".join(names), detail) as payer:
-            return [self._finish(started, payer, progress) for started, progress in asked]
+            # One for all: what was kept of a batch is found under one id.
+            receipt = payer.receipt
+            self.payments.note(receipt, payer)
+            return [self._finish(started, payer, receipt, progress) for started, progress in asked]
 
-    def _finish(self, started: Started[R], payer: Payer, progress: Progress | None) -> R:
+    def keep(self, release: Any, sheet: Sheet | None) -> None:
+        """Keep a release in the ledger that paid for it."""
+        # Imported here, because it loads every kind of release.
+        from sordino.session.sheets import check_keepable, make_sheet  # noqa: PLC0415
+
+        # A release of a batch is held by what stands for it.
+        made = release.result if isinstance(release, Pending) else release
+        check_keepable(made)
+        payer = self.payments.payer_of(made)
+        payer.keep(make_sheet(made, self.unit) if sheet is None else sheet)
+
+    def _finish(self, started: Started[R], payer: Payer, receipt: Receipt, progress: Progress | None) -> R:
         """Let a release that is charged read and release.
 
         The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
@@ -103,7 +127,7 @@ class Desk:
             # How a generator returns.
             result: R = end.value
             # Its place in the ledger was fixed before a row was read.
-            result.take_receipt(payer.receipt)
+            result.take_receipt(receipt)
             return result
         except Exception as error:
             # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is

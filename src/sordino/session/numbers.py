@@ -13,8 +13,18 @@ from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, POSITIVE, SHARE, Number, OrNone, exact, to_fraction
-from sordino.data import CountQuestion, Domain, NumberQuestion, StepRange, prepare_counts, prepare_numbers
+from sordino.constraints import (
+    COUNT,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    OrNone,
+    exact,
+    shown,
+    to_fraction,
+)
+from sordino.data import Domain, NumberQuestion, StepRange, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
@@ -29,7 +39,9 @@ from sordino.estimators import (
     QuantileValues,
     VarianceValue,
 )
+from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
+from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
 from sordino.session.request import (
@@ -42,10 +54,17 @@ from sordino.session.request import (
     checked_bounds,
     checked_later,
 )
-from sordino.session.table_numbers import Estimator, Groups, Numbers, TableNumbers
+from sordino.session.table_numbers import ColumnReading, Estimator, Figures, Groups, TableNumbers
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
+NUMBERS_SHARE = Fraction(1, 20)
+"""Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is said."""
+
+
+def _accept_share_or_none_of_it(name: str, value: Any) -> Any:
+    """Keep None, 0 and what is in (0, 1)."""
+    return value if value is None or exact(value) == 0 else SHARE(name, value)
 
 
 class ColumnRequest(Request[R]):
@@ -66,6 +85,15 @@ class ColumnRequest(Request[R]):
     groups_per_unit: int | None = parameter(
         checked_later, "Let a unit count in at most so many groups.", default=None
     )
+    numbers_share: Number | None = parameter(
+        _accept_share_or_none_of_it,
+        "Share of epsilon for how many rows held a number; where texts are read as numbers it is 1/20 unless "
+        "said, else 0.",
+        default=None,
+    )
+    strict_types: bool = parameter(
+        TRUTH, "Refuse a column of texts, instead of reading them as numbers.", default=False
+    )
 
     @abstractmethod
     def build_estimator(self, table: Table) -> Estimator:
@@ -78,9 +106,9 @@ class ColumnRequest(Request[R]):
         mechanism = self.build_mechanism(table, question, estimator)
 
         charged = yield Reservation((mechanism,), self.detail(), question.domain)
-        counts = charged.read(question)
+        numbers = charged.read(ColumnReading(question))
         # Sums, means and variances find a clip among the buckets, and then read the rows once more.
-        return charged.release(mechanism, Numbers(question, counts))
+        return charged.release(mechanism, numbers)
 
     def options(self, table: Table) -> dict[str, Any]:
         """Return what every estimator of a column takes."""
@@ -106,7 +134,8 @@ class ColumnRequest(Request[R]):
 
     def share_of_group(self, table: Table) -> tuple[Fraction, Adjacency]:
         """Return the budget of one group, and what its neighbors are."""
-        epsilon, adjacency = to_fraction(self.epsilon), table.unit.adjacency
+        adjacency = table.unit.adjacency
+        epsilon = to_fraction(self.epsilon) * (1 - self.share_for_numbers(table))
         if self.by is None:
             return epsilon, adjacency
         # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
@@ -115,18 +144,41 @@ class ColumnRequest(Request[R]):
         # nobody is replaced.
         return epsilon / parts, "add-remove"
 
+    def share_for_numbers(self, table: Table) -> Fraction:
+        """Return the share of epsilon that says how many rows held a number."""
+        if self.numbers_share is not None:
+            return to_fraction(self.numbers_share)
+        return NUMBERS_SHARE if _reads_texts(table, self.column) else Fraction(0)
+
+    def build_count(self, table: Table) -> LaplaceMechanism | None:
+        """Return what counts rows with a number and rows without; None where nothing is spent on that."""
+        share = self.share_for_numbers(table)
+        if not share:
+            return None
+        return count_numbers(
+            to_fraction(self.epsilon) * share,
+            adjacency=table.unit.adjacency,
+            rows=(table.unit.max_rows or 1) * self.budgets,
+        )
+
     def has_public_size(self, table: Table) -> bool:
         """Tell whether neighbors have equally many rows.
 
         They do if nothing filters, groups or computes them, and no rule of the format drops any.
         """
         source, unit = table.source, table.unit
-        # Lines of CSV that do not parse are dropped, and so may be rows of a view: how many is private.
-        whole = self.where is None and self.by is None and not source.drops and not source.computed
+        # Lines of text that do not parse are dropped, and so may be rows of a view: how many is private.
+        whole = self.where is None and self.by is None and not source.dropped and not source.computed
         return whole and unit.column is None and unit.adjacency == "replace-one"
 
     def ask(self, table: Table, grid: BucketGrid) -> NumberQuestion:
         """Return the question about the column."""
+        if self.strict_types and _reads_texts(table, self.column):
+            raise InvalidParameter(
+                f"{self.name}.column must have a type of numbers, by strict_types; got {shown(self.column)}, "
+                "whose values are texts or may be. Declare its type (--type, CsvFormat.types), or make it "
+                "numbers at its source (of a pandas frame: an Arrow table with a schema)."
+            )
         return prepare_numbers(
             table.source,
             table.unit,
@@ -151,6 +203,7 @@ class ColumnRequest(Request[R]):
             adjacency=table.unit.adjacency,
             labels=labels,
             groups_per_unit=self.budgets,
+            shared=self.build_count(table),
         )
 
     def detail(self) -> dict[str, Any]:
@@ -161,6 +214,13 @@ class ColumnRequest(Request[R]):
             "by": self.by,
             "groups_per_unit": self.groups_per_unit,
         }
+
+
+def _reads_texts(table: Table, column: str) -> bool:
+    """Tell whether values of a column are texts, or may be: by what is public about the source."""
+    # In a frame whose types were found out from values any column may turn into texts by one more value. So
+    # there it is said of all columns alike, whatever type this one has.
+    return table.source.inferred or table.source.number_column(column, "column")[1].text
 
 
 def _list_several(_name: str, q: Any) -> Any:
@@ -272,25 +332,26 @@ _CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
 
 @final
 @dataclass(frozen=True)
-class Totals:
-    """What clipped records add up to, and how many records there are where that is public."""
+class TotalReading:
+    """Adds up clipped records, and counts them where their number is public: of a mean."""
 
     question: NumberQuestion
     ends: StepRange
-    counted: CountQuestion | None
+    of_mean: bool
 
     @property
     def domain(self) -> Domain | None:
         """The labels of the groups."""
         return self.question.domain
 
-    def run(self, *, progress: Progress | None = None) -> tuple[Figure, ...]:
+    def run(self, *, progress: Progress | None = None) -> Figures:
         """Read the rows, after the charge; private."""
         totals = self.question.totals([self.ends] * max(1, len(self.question.groups)), progress=progress)
-        # The number of records decides how much noise there is, which is allowed: no neighbor has another
-        # one.
-        records = None if self.counted is None else int(self.counted.run().values[0])
-        return tuple(Figure(total, records) for total in totals)
+        known, missing = sum(total.known for total in totals), sum(total.missing for total in totals)
+        # The number of records decides how much noise there is, which is allowed: no neighbor of a mean has
+        # another one.
+        records = known + missing if self.of_mean else None
+        return Figures(tuple(Figure(total, records) for total in totals), known, missing)
 
 
 def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any]:
@@ -317,7 +378,6 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
     # Nothing is counted in buckets here; a question needs a grid all the same.
     question = request.ask(table, BucketGrid(edges=np.zeros(1)))
     mechanism = request.build_mechanism(table, question, estimator)
-    counted = prepare_counts(table.source, table.unit, kind="rows") if request.name == "mean" else None
     detail = {
         **request.detail(),
         "bounds": request.bounds,
@@ -326,7 +386,7 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
     }
 
     charged = yield Reservation((mechanism,), detail, question.domain)
-    figures = charged.read(Totals(question, estimator.records, counted))
+    figures = charged.read(TotalReading(question, estimator.records, request.name == "mean"))
     return charged.release(mechanism, figures)
 
 
@@ -343,7 +403,9 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
         "units are those of a column, who have any number of rows": unit.column is not None,
         "a predicate drops rows": request.where is not None,
         "rows are grouped": request.by is not None,
-        "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.drops,
+        "rows of CSV, JSON lines or Excel are dropped if they do not parse (write it as Parquet)": bool(
+            source.dropped
+        ),
         "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": (
             source.computed
         ),

@@ -22,6 +22,7 @@ from sordino.grid import check_rates_from
 from sordino.mechanisms import LaplaceMechanism
 from sordino.receipt import Receipt, read_clock
 from sordino.remnants import no_remnants
+from sordino.sheet import Sheet
 
 CONFIDENCE = 0.95
 SIMULTANEOUS_MEANS = "Wider intervals, which hold for all rows together."
@@ -75,6 +76,10 @@ class Payer(Protocol):
         """Let a mechanism open a stream."""
         ...
 
+    def keep(self, sheet: Sheet) -> None:
+        """Keep what was released, once it is settled."""
+        ...
+
 
 @final
 class Uncharged:
@@ -99,6 +104,12 @@ class Uncharged:
     def open(self, mechanism: Any, *, entropy: Entropy) -> Any:
         """Let a mechanism open a stream."""
         return mechanism.open(entropy=entropy)
+
+    def keep(self, sheet: Sheet) -> None:  # noqa: ARG002
+        """Refuse: there is no ledger to keep it in."""
+        raise InvalidParameter(
+            "A release can be kept in a ledger alone, and nobody was charged for this one."
+        )
 
 
 class Question(Protocol):

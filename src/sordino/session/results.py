@@ -36,7 +36,8 @@ class TopItem:
     order_unclear : bool or None
         Whether this item may be no larger than the next one (in the last row: than the best one left out, or
         than the threshold that ended the list). Where it is not larger, it is called clear with a probability
-        of at most 5 %. None: nothing is known.
+        of at most 5 %. None: nothing is known. With `max_rows` it is about the counts of units that count for
+        so many items at most, as `low` and `high` are: true counts may stand in another order.
     gap : float or None
         Lead over the next row, noise of the selection included; in the last row the margin over the best item
         left out (None if none is), or the lead over the threshold if that ended the list.
@@ -130,7 +131,8 @@ class AboveItem:
         Point estimate of the count; unbiased before selection, too high after it.
     low : float or None
         95 % lower bound of the count that is valid after selection: from the fresh measurement, or from the
-        gap if nothing was measured. None if the gap bounds nothing, as with `adaptive`.
+        gap if nothing was measured; 0 where the gap bounds nothing. None with `adaptive` if nothing was
+        measured: no bound from a gap is proved there.
     high : float or None
         With `low` a 95 % interval from the fresh measurement; None if nothing was measured.
     true_low, true_high : float or None

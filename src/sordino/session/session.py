@@ -11,20 +11,20 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
-from sordino.constraints import FINITE, TRUTH, Number
+from sordino.constraints import FINITE, Number
 from sordino.data import CsvFormat, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
-from sordino.sensitivity import Sensitivity
-from sordino.session.above import AboveRequest, build_finder
+from sordino.session.above import AboveRequest, build_watch
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.desk import Batch, Desk
 from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
 from sordino.session.request import Progress, R, Request
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
 from sordino.session.top_k import TopKRequest
+from sordino.sheet import Sheet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +45,9 @@ class Session:
     Parameters
     ----------
     source : str, path, DuckDB relation or frame
-        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB
-        relation, or a pandas, Polars or Arrow frame.
+        A path, a glob or a folder of CSV, JSON lines or Parquet, "duckdb:FILE#TABLE",
+        "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB relation, or a pandas, Polars or
+        Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger or None
@@ -57,7 +58,7 @@ class Session:
         `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes
         them.
     csv : CsvFormat, optional
-        How a CSV source is written; nothing is ever guessed from its rows.
+        How a CSV source is written, and which columns JSON lines have; nothing is ever guessed from rows.
     name : str, optional
         What the ledger calls a source that has no path (frames and relations); its account is made with
         source="name:NAME".
@@ -108,6 +109,22 @@ class Session:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got None."
             )
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which rows count in no release, by rules that look at one row alone, in words.
+
+        How many they are is private.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": ["Ann", None, "Bo"]})
+        >>> sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None).left_out
+        ('rows without a value in guest',)
+        """
+        return self._desk.list_left_out()
 
     def __repr__(self) -> str:
         return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
@@ -394,6 +411,8 @@ class Session:
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        numbers_share: Number | None = None,
+        strict_types: bool = False,
         progress: Progress | None = None,
     ) -> QuantileValue | QuantileValues | Groups:
         """Release a quantile of a column of numbers, or several, without a range to guess.
@@ -429,6 +448,13 @@ class Session:
             The groups; rows with other labels are dropped.
         groups_per_unit : int, optional
             With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+        numbers_share : number, optional
+            In [0, 1): share of epsilon that says how many of the rows that count held a number
+            (`numbers_share` of the release). Unless said it is 1/20 where texts are read as numbers, as those
+            of a CSV column without a declared type are, and of every column of a pandas frame, in which one
+            more row may turn numbers into texts; else 0.
+        strict_types : bool
+            Refuse such a column instead.
         progress : callable, optional
             Called with percentages while the engine works.
 
@@ -471,6 +497,8 @@ class Session:
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                numbers_share=numbers_share,
+                strict_types=strict_types,
             ),
             progress,
         )
@@ -489,6 +517,8 @@ class Session:
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        numbers_share: Number | None = None,
+        strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
@@ -511,7 +541,7 @@ class Session:
             Public, at most 0: smaller numbers count as this. None: minus the cap.
         growth, unit : number
             As for `ClippedSum`: how fine the edges are that the clip is taken from.
-        where, by, domain, groups_per_unit, progress : optional
+        where, by, domain, groups_per_unit, numbers_share, strict_types, progress : optional
             As for `quantile`.
         bounds : tuple of number, optional
             A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved
@@ -538,6 +568,8 @@ class Session:
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                numbers_share=numbers_share,
+                strict_types=strict_types,
                 bounds=bounds,
             ),
             progress,
@@ -557,6 +589,8 @@ class Session:
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        numbers_share: Number | None = None,
+        strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
@@ -564,12 +598,13 @@ class Session:
 
         It is found as for `sum`, together with the number of rows where that is private.
 
-        Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the
-        less noise. Parameters and errors as for `sum`.
+        Missing numbers do not count; where the number of rows is public (replace-one, each row a unit,
+        stored rows), they count as 0, moved between the ends that were found. `lower` may be any number below
+        the cap: the closer to the values, the less noise. Parameters and errors as for `sum`.
 
         With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`,
-        and no CSV source, of which lines may be dropped. A missing number then counts as 0, moved between
-        `lower` and `cap`. The output range tells the number of rows.
+        and no source of CSV, JSON lines or Excel, of which some rows may be dropped. A missing number then
+        counts as 0, moved between `lower` and `cap`. The output range tells the number of rows.
 
         Returns
         -------
@@ -590,6 +625,8 @@ class Session:
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                numbers_share=numbers_share,
+                strict_types=strict_types,
                 bounds=bounds,
             ),
             progress,
@@ -609,11 +646,14 @@ class Session:
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        numbers_share: Number | None = None,
+        strict_types: bool = False,
         progress: Progress | None = None,
     ) -> VarianceValue | Groups:
         """Release the variance and the standard deviation of a column without a bound to guess.
 
-        It is found as for `mean`, from totals of squares under one charge. Missing numbers do not count.
+        It is found as for `mean`, from totals of squares under one charge; so missing numbers do not count,
+        or count as 0 where the number of rows is public.
         Parameters and errors as for `mean`.
 
         Returns
@@ -645,6 +685,8 @@ class Session:
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                numbers_share=numbers_share,
+                strict_types=strict_types,
             ),
             progress,
         )
@@ -785,22 +827,8 @@ class Session:
             raise InvalidParameter(
                 "Session.watch must be called outside a batch, which is charged only when it has ended."
             )
-        if never := {"domain_size", "passes"} & options.keys():
-            raise InvalidParameter(
-                f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain."
-            )
-        # Anything but a Sensitivity is refused by the mechanism, in its own words.
-        if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
-            raise InvalidParameter(
-                "watch.sensitivity must be for the adjacency of the session's unit, "
-                f"{self._desk.unit.adjacency!r}; got {sensitivity.adjacency!r}."
-            )
-        asked = {
-            "threshold": threshold,
-            "positives": positives,
-            "adaptive": TRUTH("watch.adaptive", adaptive),
-        }
-        mechanism = build_finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
+        mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
@@ -836,6 +864,51 @@ class Session:
             releases = self._desk.run([(started, progress) for started, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
+
+    @no_remnants
+    def keep(self, release: Any, sheet: Sheet | None = None) -> None:
+        """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
+
+        It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may read the
+        ledger may read it then. `Ledger.read_release` returns it, and ``sordino ledger release`` prints it.
+        The releases of a batch have one id: they are numbered in the order in which they are kept.
+
+        Parameters
+        ----------
+        release : object
+            A release that this session has made, after the end of its batch, if it was made in one.
+        sheet : Sheet, optional
+            How it is printed; nothing but what was released may stand there. Without it all that the release
+            says of itself is.
+
+        Raises
+        ------
+        InvalidParameter
+            If the release is not one of this session, or its session has no ledger; for what `randomize`
+            released, which is as long as the table.
+        LedgerConflict
+            If its charge could not be settled.
+        LedgerError
+            If the ledger cannot be written. The release and its charge stay as they are.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"]})
+        >>> folder, unit = tempfile.TemporaryDirectory(), sd.PrivacyUnit("customer")
+        >>> account = {"account": "orders", "budget": sd.Budget(epsilon=1), "adjacency": "add-remove"}
+        >>> ledger = sd.Ledger.create(folder.name + "/budget.db", unit=unit, source="name:orders", **account)
+        >>> session = sd.Session(orders, unit=unit, ledger=ledger, name="orders")
+        >>> customers = session.count_distinct_units(epsilon=0.5)
+        >>> session.keep(customers)
+        >>> again = ledger.read_release(customers.receipt.id)
+        >>> again.rows[0]["estimate"] == customers.estimate
+        True
+        >>> folder.cleanup()
+        """
+        self._desk.keep(release, sheet)
 
     def _do(self, request: Request[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""

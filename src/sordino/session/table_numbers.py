@@ -7,14 +7,14 @@ replace-one. Proof: docs/proofs/groups.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
-from sordino.cost import Cost, Pure, repeat
-from sordino.data import NumberQuestion, StepRange
+from sordino.cost import Cost, Pure, compose, repeat
+from sordino.data import Domain, NumberQuestion, StepRange
 from sordino.data.questions.step_query import SquareTotal
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators import (
@@ -25,16 +25,21 @@ from sordino.estimators import (
     ClippedVariance,
     Quantile,
     Quantiles,
+    QuantileValues,
     VarianceValue,
 )
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_steps import Moments
+from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.estimators.numbers_share import estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
+from sordino.mechanisms import LaplaceMechanism
 from sordino.receipt import Receipt
-from sordino.releases import Release, pictured
+from sordino.releases import Values, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, Figure
+from sordino.session.request import Progress
 
 Estimator = Quantile | Quantiles | QuantilesWithIntervals | ClippedSum | ClippedMean | ClippedVariance
 
@@ -59,7 +64,7 @@ class GroupRow:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Groups(Release):
+class Groups(ColumnRelease):
     """Private numbers of every group of a public domain, in the order of the domain.
 
     Attributes
@@ -94,10 +99,52 @@ class Numbers:
     """Private numbers of a table on their way to an estimator: counted, and ready to be added up.
 
     The `repr` shows none of them.
+
+    Parameters
+    ----------
+    question : NumberQuestion
+        What adds them up, once clips are known.
+    counts : tuple of BucketCounts
+        Of each group, or of all rows.
+    known, missing : int
+        Rows that count: with a number, and without, of all groups together.
     """
 
     question: NumberQuestion
     counts: tuple[BucketCounts, ...] = field(repr=False)
+    known: int = field(repr=False)
+    missing: int = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
+class Figures:
+    """Private figures of a table whose records were clipped at public ends, and so are added up already.
+
+    `known` and `missing` are those of `Numbers`.
+    """
+
+    figures: tuple[Figure, ...] = field(repr=False)
+    known: int = field(repr=False)
+    missing: int = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
+class ColumnReading:
+    """Reads a column once: what `Numbers` are made from."""
+
+    question: NumberQuestion
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels of the groups."""
+        return self.question.domain
+
+    def run(self, *, progress: Progress | None = None) -> Numbers:
+        """Read the rows, after the charge; private."""
+        found = self.question.count(progress=progress)
+        return Numbers(self.question, found.buckets, found.known, found.missing)
 
 
 @final
@@ -115,12 +162,15 @@ class TableNumbers:
         Of the groups; None: all rows are one group.
     groups_per_unit : int
         In how many groups one unit has a part.
+    shared : LaplaceMechanism, optional
+        What counts rows with a number and rows without, of all groups together.
     """
 
     estimator: Estimator | BoundedTotal
     adjacency: Adjacency
     labels: tuple[str, ...] | None = None
     groups_per_unit: int = 1
+    shared: LaplaceMechanism | None = None
 
     def __repr__(self) -> str:
         groups = None if self.labels is None else len(self.labels)
@@ -131,6 +181,10 @@ class TableNumbers:
     @cached_property
     def cost(self) -> Cost:
         """What a release spends."""
+        figures = self._cost_of_figures()
+        return figures if self.shared is None else compose(figures, self.shared.cost)
+
+    def _cost_of_figures(self) -> Cost:
         cost = self.estimator.cost
         if self.labels is None:
             return cost
@@ -147,15 +201,23 @@ class TableNumbers:
         return self.estimator.exact
 
     @no_remnants
-    def release(self, numbers: Numbers | Sequence[Figure], *, entropy: Entropy) -> Any:
+    def release(self, numbers: Numbers | Figures, *, entropy: Entropy) -> Any:
         """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
         fresh_entropy(entropy, "TableNumbers.release")
+        figures = self._release_figures(numbers, entropy)
+        if self.shared is None:
+            return figures
+        counts = self.shared.release([numbers.known, numbers.missing], entropy=entropy)
+        share = estimate_share(cast("Values", counts))
+        if isinstance(figures, QuantileValues):
+            return QuantileValues(replace(one, numbers_share=share, cost=self.cost) for one in figures)
+        return replace(figures, numbers_share=share, cost=compose(figures.cost, share.cost))
+
+    def _release_figures(self, numbers: Numbers | Figures, entropy: Entropy) -> Any:
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
             found: list[Any] = [
-                # Its records were clipped at public ends, so the engine has added them up already.
-                estimator.release(figure, entropy=entropy)
-                for figure in cast("Sequence[Figure]", numbers)
+                estimator.release(figure, entropy=entropy) for figure in cast("Figures", numbers).figures
             ]
         elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
@@ -167,7 +229,11 @@ class TableNumbers:
         budgets = self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
         mechanism = estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
         return Groups(
-            rows=rows, budgets=budgets, mechanism=mechanism, cost=self.cost, simulated=entropy.simulated
+            rows=rows,
+            budgets=budgets,
+            mechanism=mechanism,
+            cost=self._cost_of_figures(),
+            simulated=entropy.simulated,
         )
 
 
@@ -187,7 +253,7 @@ def _release_clipped(
             for (counts, clip), total in zip(pairs, squares, strict=True)
         ]
     found: list[ClippedValue | VarianceValue] = []
-    for (counts, clip), (steps, known) in zip(pairs, numbers.question.totals(ranges), strict=True):
+    for (counts, clip), (steps, known, _) in zip(pairs, numbers.question.totals(ranges), strict=True):
         if isinstance(estimator, ClippedSum):
             found.append(estimator.finish(steps, clip, entropy=entropy))
         elif estimator.size_is_public:

@@ -73,7 +73,13 @@ class TopKRequest(Request[TopItems]):
             "noise": self.noise,
             "domain_size": not_listed(question.domain),
         }
-        choose = NoisyTopK(**chosen) if threshold is None else HybridTopK(threshold=threshold, **chosen)
+        # A list of k items leaves nobody but the threshold: less noise, where counts move both ways.
+        alone = size if size == k and chosen["domain_size"] is None else None
+        choose = (
+            NoisyTopK(**chosen)
+            if threshold is None
+            else HybridTopK(threshold=threshold, candidates=alone, **chosen)
+        )
         rest = epsilon * (1 - share)
         if threshold is not None:
             check_measurable("top_k", question, rest, k)

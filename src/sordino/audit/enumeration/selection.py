@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from sordino.audit.enumeration.laws import Finite
 from sordino.audit.enumeration.played import check_size, make_step_reader, raced
 from sordino.audit.enumeration.subject import Rows, Subject
-from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     ExponentialMechanism,
@@ -42,7 +41,7 @@ from sordino.mechanisms import (
     RandomizedResponse,
     SmoothStepSelection,
 )
-from sordino.mechanisms.gumbel_sparse_vector import stages, weight
+from sordino.mechanisms.gumbel_sparse_vector import weight
 from sordino.mechanisms.permute_and_flip import decide as decide_permuted
 from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
@@ -160,16 +159,13 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
         check_size(found, n)
         return found
 
-    def spent(output: tuple[int, ...]) -> Pure:
-        return mechanism.spent(len(output) - 1, stages(np.array(output[1:]), output[0]))
-
     return Subject(
         laws=[],
         stated=lambda q: transcripts(q.tolist(), mechanism.noise.rate, mechanism.positives),
         steps=heights,
+        # More is claimed than an epsilon, a curve, and that is about all transcripts together. What each one
+        # spends is a pure epsilon of its own, with a test of its own.
         cost=mechanism.cost,
-        # For monotone answers more is claimed than an epsilon: an interval, of the whole.
-        cost_of=spent if isinstance(mechanism.cost, Pure) else None,
         sensitivity=mechanism.sensitivity,
         name=repr(mechanism),
     )

@@ -15,14 +15,15 @@ from typing import final
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.releases import HasInterval, Release
+from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.releases import HasInterval
 
 Ends = tuple[Fraction, Fraction]
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ClippedValue(HasInterval, Release):
+class ClippedValue(HasInterval, ColumnRelease):
     """A private sum or mean, between ends that were found privately.
 
     Attributes

@@ -23,7 +23,8 @@ from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
 from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.releases import HasInterval, Release
+from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.releases import HasInterval
 from sordino.remnants import no_remnants
 
 Pair = tuple[int, int]
@@ -34,7 +35,7 @@ _LARGEST_VARIANCE = Fraction(1, 4)
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VarianceValue(HasInterval, Release):
+class VarianceValue(HasInterval, ColumnRelease):
     """A private variance, and standard deviation, between ends that were found privately.
 
     Attributes

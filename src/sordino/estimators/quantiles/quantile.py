@@ -2,7 +2,8 @@
 
 Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q)
 e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a
-unit [durfee2023, Lemma B.1]; permute-and-flip over the buckets is epsilon-private [mckenna2020, Thm 1].
+unit [durfee2023, Lemma B.1]; two searches from 0, the second only if the first ended there, lose less than
+the sum of both; permute-and-flip over the buckets is epsilon-private [mckenna2020, Thm 1].
 Proof: docs/proofs/quantile.md.
 Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
 Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no
@@ -37,10 +38,11 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
+from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.base import Mechanism
-from sordino.releases import HasEstimate, Release
+from sordino.releases import HasEstimate
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
@@ -51,7 +53,7 @@ _QUANTILE_DENOMINATOR = 1 << 20
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class QuantileValue(HasEstimate, Release):
+class QuantileValue(HasEstimate, ColumnRelease):
     """A quantile, as far as the grid says.
 
     Attributes
@@ -227,8 +229,8 @@ class Quantile(ColumnQuantiles):
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
         "What is done, in this order: one search over all edges or one choice among all buckets; with "
-        "`lower=None` and no size hint that allows one search, a search through what is not negative, and "
-        "if that ends at once one through what is not positive."
+        "`lower=None` and no size hint that allows one search, a search from 0, up for q >= 1/2 and else "
+        "down, and if that ends at its first test one from 0 the other way."
     )
 
     def derive(self) -> None:
@@ -274,7 +276,7 @@ class Quantile(ColumnQuantiles):
         # One pass over the records. What is searched from here on are counts in buckets.
         runs = count_runs(values, self.grid, "Quantile")
         place, found = 0, self.parts[0].find(runs, entropy)
-        # The second search was paid for in any case, and whether it is made depends on a released edge only
+        # Both were paid for in any case, and whether the second is made depends on a released edge only
         # (docs/proofs/quantile.md, "Two searches").
         if self.goes_on(found):
             place, found = 1, self.parts[1].find(runs, entropy)
@@ -296,10 +298,11 @@ class Quantile(ColumnQuantiles):
     def goes_on(self, edge: int) -> bool:
         """Return whether a second search follows the first one, which found `edge`.
 
-        It does if there is one, and the first search ended at its first test.
+        It does if there is one, and the first search ended at its first test: no other edge may lead on, or
+        both together lose more than they cost.
         """
         first = self.parts[0]
-        return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.first
+        return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.edge(0)
 
     def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
         """Return the rank errors, low and high, of what part `place` found.
@@ -318,14 +321,12 @@ class Quantile(ColumnQuantiles):
             farther = part.error(self.grid.size, 1 - CONFIDENCE)
             return -farther, farther
         short, over = part.errors(edge, wrong)
-        # Upward too few records lie below the edge by `short` at most, too many by `over` at most.
-        if part.upward:
-            return 0.0 - short, over
         before = self.parts[0]
         # Both searches ended at their first test: each bounds one side.
-        if place and edge == part.last - 1 and isinstance(before, RankSearch):
-            return 0.0 - before.errors(before.first, wrong)[0], short
-        return 0.0 - over, short
+        if place and edge == part.edge(0) and isinstance(before, RankSearch):
+            over = before.errors(edge, wrong)[0]
+        # Upward too few records lie below the edge by `short` at most, too many by `over` at most.
+        return (0.0 - short, over) if part.upward else (0.0 - over, short)
 
 
 def share_of(q: Number) -> Fraction:
@@ -390,6 +391,9 @@ def middle_of(bucket: int, grid: BucketGrid, lower: Number | None, *, whole: boo
 _FAR_CAP = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
 _LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
 _SHORT_GRID: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+_BOTH_CAP = (1 << 31) - 1  # by powers of two 31 edges on either side of 0
+_BOTH_SIDES: dict[str, Any] = {"lower": None, "cap": _BOTH_CAP, "growth": 2, "epsilon": 3}
+_NEAR_CAP = 3 << 29  # in the last bucket before the cap
 CLAIMS = (
     Claim(
         name="Quantile",
@@ -416,6 +420,34 @@ CLAIMS = (
                 (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
             ),
             (Quantile(q=0, **_SHORT_GRID), (4,), (2, 4)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="Quantile",
+        statement=(
+            "Two searches from 0, the second only if the first ended at its first test, lose less than both "
+            "by themselves."
+        ),
+        references=("durfee2023, Lemma B.1",),
+        proof="quantile.md",
+        neighbours=(
+            (
+                Quantile(q=0.5, adjacency="add-remove", **_BOTH_SIDES),
+                (-_NEAR_CAP, -_FAR_CAP, _FAR_CAP, _FAR_CAP),
+                (-_FAR_CAP, _FAR_CAP, _FAR_CAP),
+            ),
+            (Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES), (_FAR_CAP,) * 3, (_FAR_CAP,) * 2),
+            (
+                Quantile(q=0.25, adjacency="add-remove", ratio=4, **_BOTH_SIDES),
+                (-_FAR_CAP,) * 3,
+                (-_FAR_CAP,) * 2,
+            ),
+            (
+                Quantile(q=0.5, adjacency="replace-one", **_BOTH_SIDES),
+                (-_NEAR_CAP, _FAR_CAP, _FAR_CAP),
+                (_FAR_CAP,) * 3,
+            ),
         ),
         tight=True,
     ),

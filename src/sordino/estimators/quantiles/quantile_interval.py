@@ -18,6 +18,7 @@ from sordino.constraints import PROPORTION, SHARE, Number, to_fraction
 from sordino.cost import Cost, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
@@ -63,7 +64,7 @@ class QuantileEnds(Release):
 class QuantileInterval(ColumnQuantiles):
     """Release an interval of values that contains a quantile with a stated probability.
 
-    Two searches have half of the budget each. One goes up, and stops at an edge below which there are too few
+    Two searches share the budget. One goes up, and stops at an edge below which there are too few
     records for the quantile; the other one goes down, and stops where there are too few above. How much too
     few is a public number: as large as the noise of a threshold gets once in twice the chance to be wrong.
 
@@ -208,9 +209,11 @@ class QuantilesWithIntervals:
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue | QuantileValues:
         """Release the quantiles with `low` and `high`, with fresh noise; parameters as for `Quantile`."""
         fresh_entropy(entropy, "QuantilesWithIntervals.release")
-        found = self.quantiles.release(values, entropy=entropy)
+        # Counted once, for the values and for all of their intervals.
+        counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=self.grid)
+        found = self.quantiles.release(counts, entropy=entropy)
         listed = found if isinstance(found, QuantileValues) else (found,)
-        ends = [each.release(values, entropy=entropy) for each in self.intervals]
+        ends = [each.release(counts, entropy=entropy) for each in self.intervals]
         mechanism, cost = self.mechanisms, self.cost
         bounded = [
             replace(
@@ -249,6 +252,11 @@ CLAIMS = (
                 QuantileInterval(q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4),
                 (-9,) * 3 + (9,) * 3,
                 (-9,) * 3 + (9,) * 4,
+            ),
+            (
+                QuantileInterval(q=0.5, adjacency="replace-one", rows_per_unit=2, **_SMALL),
+                (2,) * 2 + (90,) * 12,
+                (90,) * 14,
             ),
         ),
     ),

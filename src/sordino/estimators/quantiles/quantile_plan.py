@@ -115,9 +115,8 @@ class QuantilePlan:
         return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
 
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
-        """Return one search, or two of which each has half of the budget."""
-        # With both signs the grid is symmetric around 0, its middle edge.
-        size, last = self.grid.size, self.grid.size - 1
+        """Return one search, or with both signs and no safe walk two from 0, the second in case of need."""
+        size = self.grid.size
         up = (
             self.q >= Fraction(1, 2)
             if signed
@@ -128,31 +127,39 @@ class QuantilePlan:
         if not signed or (
             self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
         ):
-            return self._composed(self._search(budget, up, 0, size))
-        # Both signs and no safe walk over all edges: a search on either side of 0, each with half of the
-        # budget.
-        zero = last // 2
-        return self._composed(
-            self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1)
-        )
+            return self._composed(self._search(self._unit(budget, up=up), up, 0, size))
+        # The grid is symmetric around 0, its middle edge, where both searches begin.
+        zero = (size - 1) // 2
+        ends = {True: (zero, size), False: (0, zero + 1)}
+        both = BothSides(share, self.adjacency, self.rows)
+        one, other = both.units(budget, self.ratio)
+        parts = self._search(one, up, *ends[up]), self._search(other, not up, *ends[not up])
+        # From the rates that are used, which may be smaller than those that were asked for.
+        first, second = (self._rates(part) for part in parts)
+        return parts, both.cost(first, second)
 
     def pair(self, budget: Fraction) -> tuple[tuple[RankSearch, ...], Cost]:
-        """Return a search up over all edges and one down, each with half of the budget."""
+        """Return a search up over all edges and one down, both made in any case."""
         size = self.grid.size
+        if self.adjacency == "replace-one" and self.rows > 1:
+            # What raises the answers of one search lowers those of the other, so that both thresholds are
+            # never paid in full (docs/proofs/quantile-interval.md).
+            unit = budget / (self.ratio + 2)
+            parts = tuple(self._search(unit, up, 0, size) for up in (True, False))
+            (u1, u2), (d1, d2) = (self._rates(part) for part in parts)
+            return parts, Pure(epsilon=max(u1, d1) + u2 + d2)
+        # Each with half of the budget.
         return self._composed(
-            self._search(budget / 2, True, 0, size), self._search(budget / 2, False, 0, size)
+            *(self._search(self._unit(budget / 2, up=up), up, 0, size) for up in (True, False))
         )
 
     def _composed(self, *parts: RankSearch) -> tuple[tuple[RankSearch, ...], Cost]:
-        costs = [
-            self._cost(*(law.rate * part.weight * self.rows for law in _noise_laws(part)), up=part.upward)
-            for part in parts
-        ]
+        costs = [self._cost(*self._rates(part), up=part.upward) for part in parts]
         return parts, costs[0] if len(costs) == 1 else compose(*costs)
 
-    def _search(self, budget: Fraction, up: bool, first: int, last: int) -> RankSearch:
+    def _search(self, unit: Fraction, up: bool, first: int, last: int) -> RankSearch:
+        """Return a search over the edges `first` to `last` - 1 with e2 = `unit` for a whole unit."""
         a, b = self.q.as_integer_ratio()
-        unit = self._unit(budget, up=up)
         limit, rate = (
             fit_rate(e / (b * self.rows), "Quantile", stepped=False) for e in (self.ratio * unit, unit)
         )
@@ -176,6 +183,57 @@ class QuantilePlan:
         # This also covers a record that only one of the two data sets has, as where a predicate drops it.
         return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
 
+    def _rates(self, part: RankSearch) -> tuple[Fraction, Fraction]:
+        """Return e1 and e2 of a search, for a whole unit."""
+        steps = part.weight * self.rows
+        return part.scan.threshold_noise.rate * steps, part.scan.noise.rate * steps
 
-def _noise_laws(part: RankSearch) -> tuple[Geometric, Geometric]:
-    return part.scan.threshold_noise, part.scan.noise
+
+@final
+@dataclass(frozen=True)
+class BothSides:
+    """Two searches that begin at 0, the second only if the first one ended at its first test.
+
+    Attributes
+    ----------
+    share : Fraction
+        The share of the records that the first search counts until it stops, at least 1/2: q upward, 1 - q
+        downward.
+    adjacency : {"add-remove", "replace-one"}
+    rows : int
+        How many records one unit has at most.
+    """
+
+    share: Fraction
+    adjacency: Adjacency
+    rows: int
+
+    def units(self, budget: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction]:
+        """Return e2 of the first search and of the second one, each for a whole unit.
+
+        The first is as large as it may be, the second as what is left allows. Neither is smaller than what
+        half of the budget would allow it by itself.
+        """
+        p = self.share
+        # Which part of its threshold's rate a search costs (docs/proofs/quantile.md, "Two searches").
+        ours, theirs = (p, 1 - p) if self.adjacency == "add-remove" else (Fraction(1), Fraction(1))
+        # The second number leaves the second search half of the budget.
+        first = budget / max(1 + ours * ratio, 2 * theirs)
+        # Either end of the interval may be the larger one. Without the second limit quantiles far from the
+        # middle, and large ratios, would cost more than the budget: half more for q = 1 and equal rates.
+        second = min((budget - theirs * first) / (1 + theirs * ratio), (budget / p - first) / ratio)
+        return first, second
+
+    def cost(self, first: tuple[Fraction, Fraction], second: tuple[Fraction, Fraction]) -> Range | Pure:
+        """Return what both lose, from e1 and e2 of each, for a whole unit."""
+        (u1, u2), (d1, d2), p = first, second, self.share
+        # A unit that has other records may lower the first test, and move the second search both ways.
+        moved = max(u1 + u2, u2 + d1 + d2)
+        if self.adjacency == "replace-one" and self.rows > 1:
+            return Pure(epsilon=moved)
+        high = max(p * u1 + u2, (1 - p) * (u2 + d1) + d2)
+        low = max((1 - p) * u1, p * (u2 + d1), (1 - p) * d2)
+        if self.adjacency == "add-remove":
+            return Range(low=low, high=high, orientation=LARGER_FIRST)
+        # One record that moves, or one that only one of the two data sets has, as where a predicate drops it.
+        return Range(low=max(u1 + u2, d2, low), high=max(u2 + d1 + d2, high))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-import itertools
 import os
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from benchmarks.measuring import table, verdict
 from sordino import (
@@ -17,16 +15,12 @@ from sordino import (
     SYSTEM,
     LaplaceMechanism,
     NoisyTopK,
-    PrivacyUnit,
-    Session,
     combine_gaps,
     interval,
 )
 from sordino.estimators.rows import estimate_rows
 
 RUNS = 2000
-CELLS, LOOKS = 75, 40
-SHAPES = ("even", "falling", "steep")
 CASES = (("retail", 24, 0.1), ("retail", 24, 0.7), ("zipf", 24, 0.1), ("flat", 10, 0.5))
 
 
@@ -64,41 +58,6 @@ def covered(q, k, epsilon):
     return inside / RUNS / k, within / RUNS / k, blue / RUNS / k, ours / alone, plain / alone
 
 
-def frame(shape):
-    """Units with some of 75 items each: about as many of every item, or fewer and fewer; and the true counts."""
-    generator = np.random.default_rng(2)
-    weights = (
-        np.ones(CELLS)
-        if shape == "even"
-        else 1 / np.arange(1, CELLS + 1) ** (0.5 if shape == "falling" else 1.5)
-    )
-    rows = []
-    for unit in range(4000):
-        several = min(CELLS, 1 + generator.poisson(4))
-        items = generator.choice(CELLS, size=several, replace=False, p=weights / weights.sum())
-        rows += [(f"u{unit}", f"i{item}") for item in items]
-    table_ = pl.DataFrame(rows, schema=["unit", "item"], orient="row")
-    return table_, np.bincount([int(item[1:]) for _, item in rows], minlength=CELLS)
-
-
-def capped(shape, most):
-    """Shares of true counts in `true_low`..., in `low`..`high`, and of capped counts in `low`..`high`, top 10 and all cells."""
-    rows, true = frame(shape)
-    session = Session(rows, unit=PrivacyUnit("unit", max_rows=most), ledger=None)
-    domain = [f"i{item}" for item in range(CELLS)]
-    cells = np.array(
-        [
-            (true[int(row.item[1:])] >= row.true_low, row.low <= true[int(row.item[1:])] <= row.high)
-            for _ in range(LOOKS)
-            for row in (
-                *session.histogram("item", epsilon=1, domain=domain),
-                *session.top_k("item", k=10, epsilon=1, domain=domain),
-            )
-        ]
-    )
-    return cells.mean(axis=0)
-
-
 def report():
     rows = []
     for name, k, epsilon in CASES:
@@ -121,10 +80,6 @@ def report():
                 verdict(interval_rate >= 0.94 and within == 1),
             )
         )
-    bounds = []
-    for shape, most in itertools.product(SHAPES, (1, 2, 3)):
-        true, both = capped(shape, most)
-        bounds.append((shape, most, f"{true:.3f}", "0.95", f"{both:.3f}", verdict(true >= 0.95)))
     return [
         "## Coverage after selection",
         "",
@@ -148,11 +103,4 @@ def report():
             ),
             rows,
         ),
-        "",
-        "## Coverage of true counts where a unit counts for at most M items",
-        "",
-        f"{CELLS} items, 4,000 units with 5 items each in the mean, epsilon 1; all cells of {LOOKS} histograms and rows of {LOOKS} releases of the top "
-        "10. `true_low`: the printed lower bound of the true count, with no upper one. `low`..`high` is about the capped count, and holds the true one seldom.",
-        "",
-        *table(("items", "M", "true_low", "target", "true count in low..high", ""), bounds),
     ]

@@ -1,0 +1,73 @@
+"""What every release about a column of numbers says of itself: how many of its rows held a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from sordino.releases import Release
+
+LOW_SHARE = 0.95
+"""A share below it is worth a warning: so many of a hundred rows say nothing, or were read in a wrong way."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NumbersShare(Release):
+    """The share of the rows that count that held a number.
+
+    Attributes
+    ----------
+    estimate : float or None
+        In [0, 1]; None if the noisy counts tell nothing, as where there are hardly any rows.
+    low, high : float
+        Ends that contain the share with a probability of at least 95 %; 0 and 1 where nothing is known.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import sordino as sd
+    >>> bills = pd.DataFrame({"amount": ["12.50", "7", "1.234,50", "800"] * 500})
+    >>> session = sd.Session(bills, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> total = session.sum("amount", epsilon=4, lower=0, cap=1e6)
+    >>> round(total.numbers_share.estimate, 1), total.numbers_share.is_low
+    (0.8, True)
+    """
+
+    estimate: float | None
+    low: float
+    high: float
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the figure may be about far fewer rows than there are; from what was released alone."""
+        return self.estimate is None or self.estimate < LOW_SHARE
+
+    def list_facts(self) -> dict[str, float | None]:
+        """Return what is said of it beside a figure, by the names that JSON and CSV have."""
+        return {
+            "numbers_share": self.estimate,
+            "numbers_share_low": self.low,
+            "numbers_share_high": self.high,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ColumnRelease(Release):
+    """What every release about a column of numbers says of itself.
+
+    Attributes
+    ----------
+    numbers_share : NumbersShare or None
+        How many of the rows that count held a number, where a session was asked for that. Its cost is part of
+        `cost`.
+    """
+
+    numbers_share: NumbersShare | None = None
+
+    def _own(self) -> dict[str, Any]:
+        own = super()._own()
+        # Most releases have none, and say nothing about it.
+        if self.numbers_share is None:
+            own.pop("numbers_share")
+        return own

@@ -1,0 +1,169 @@
+"""The sheet of a release: all that is printed of it, in one form for the command, sessions and the ledger.
+
+A table, JSON and CSV are all made of a sheet. So what is kept of it prints the release again in each of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from sordino._version import __version__
+from sordino.errors import InvalidParameter, LedgerError
+from sordino.receipt import Receipt
+
+SCHEMA = 1
+"""The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
+FORM = 1
+"""The number of the form of a sheet; one of a higher number is refused, not guessed at."""
+MOST_CHARACTERS = 1 << 26
+"""Of the text of a sheet that is kept: about half a million rows."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """What is printed of one release; all of it was released, and nothing in it is private.
+
+    Parameters
+    ----------
+    facts : mapping of str to object
+        What the release says of itself; its id, its account and what it spent among them.
+    columns : sequence of str
+        Names of the columns, in their order.
+    rows : sequence of mapping of str to object
+        One mapping a row; it has each of the columns.
+    notes : sequence of str
+        Sentences that stand below a table.
+    hidden : sequence of str
+        Columns that a table leaves out; JSON and CSV have them.
+    counts : bool
+        Whether numbers of a table are about counts: then they have one digit after the point at most.
+
+    Raises
+    ------
+    InvalidParameter
+        By `to_text`, if a value is none that JSON can express, or the text would be longer than 2^26
+        characters.
+
+    Examples
+    --------
+    >>> from sordino.sheet import Sheet
+    >>> sheet = Sheet(facts={"release": "count", "epsilon": 0.5}, columns=("estimate",),
+    ...               rows=[{"estimate": 118}], notes=["Spent: epsilon 0.5."])
+    >>> Sheet.from_text(sheet.to_text()).rows
+    [{'estimate': 118}]
+    """
+
+    facts: Mapping[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    counts: bool = True
+
+    def to_text(self) -> str:
+        """Return the sheet as the text that a ledger keeps: one object of JSON, in ASCII."""
+        said = {
+            "facts": dict(self.facts),
+            "columns": list(self.columns),
+            "rows": [dict(row) for row in self.rows],
+            "notes": list(self.notes),
+            "hidden": list(self.hidden),
+            "counts": self.counts,
+        }
+        try:
+            # Names are not sorted: their order is that of what is printed. And both databases take ASCII,
+            # where a label may hold a character that one of them refuses.
+            text = json.dumps(said, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidParameter(
+                "A sheet must hold JSON-ready values and finite numbers; this one holds something else."
+            ) from None
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidParameter(
+                f"A sheet that is kept must have at most {MOST_CHARACTERS} characters; got {len(text)}."
+            )
+        return text
+
+    @classmethod
+    def from_text(cls, text: str) -> Sheet:
+        """Return the sheet that a text holds.
+
+        Parameters
+        ----------
+        text : str
+            As `to_text` makes it.
+
+        Raises
+        ------
+        LedgerError
+            If it holds none.
+        """
+        try:
+            said = json.loads(text)
+            sheet = cls(**said)
+        except (ValueError, TypeError, RecursionError):
+            raise LedgerError(_UNREADABLE) from None
+        # Others may have written the file: what is printed later must not fail because of one value.
+        kinds = {"facts": dict, "columns": list, "rows": list, "notes": list, "hidden": list, "counts": bool}
+        fits = (
+            all(isinstance(getattr(sheet, name), kind) for name, kind in kinds.items())
+            and all(isinstance(word, str) for word in (*sheet.columns, *sheet.notes, *sheet.hidden))
+            and all(isinstance(row, dict) and row.keys() >= set(sheet.columns) for row in sheet.rows)
+        )
+        if not fits:
+            raise LedgerError(_UNREADABLE)
+        return sheet
+
+
+_UNREADABLE = (
+    "What the ledger has kept of this release is no sheet of sordino: somebody else wrote it. "
+    "`sordino ledger verify` tells whether it was changed."
+)
+
+
+def list_facts(
+    kind: str,
+    release: Any,
+    receipt: Receipt,
+    *,
+    unit: str,
+    adjacency: str,
+    max_rows: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what every release says about itself to programs; of `more`, what is None is left out."""
+    return {
+        "release": kind,
+        **receipt.to_dict(),
+        "epsilon": float(release.cost.pure()),
+        # It goes with this epsilon, which is pure, also where the account adds up on another meter.
+        "delta": 0,
+        "adjacency": adjacency,
+        "unit": unit,
+        "max_rows": max_rows,
+        **{name: value for name, value in more.items() if value is not None},
+        "simulated": release.simulated,
+        "exact": release.exact,
+        "cost": release.cost.to_dict(),
+        "version": __version__,
+        "schema": SCHEMA,
+    }
+
+
+def describe_receipt(receipt: Receipt | None) -> list[str]:
+    """Return the note that says where the ledger has a release; none if nobody paid."""
+    if receipt is None or receipt.id is None:
+        return []
+    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.day}."]
+
+
+def escape_controls(text: str) -> str:
+    """Return a text in which control characters are spelled out.
+
+    A label must not steer the terminal or break a row.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
