@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -32,3 +33,18 @@ def pytest_exception_interact(node, call):
         node.session.shouldfail = (
             "there is no PostgreSQL server to test with; the failure above says what to do"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a family marked `sample(n)` every n-th case is in the default run; the others count as slow."""
+    families = {}
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is not None:
+            families.setdefault((item.path, item.originalname), []).append((item.name, mark.args[0], item))
+    for cases in families.values():
+        # By name, so that neither the order of the run nor its seed decides which ones.
+        for place, (_, every, item) in enumerate(sorted(cases, key=lambda case: case[0])):
+            if place % every:
+                item.add_marker(pytest.mark.slow)

@@ -36,6 +36,7 @@ ASKED = {
 
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("found", [0, 3, 4, 9])
+@pytest.mark.sample(4)
 def test_what_is_measured_exists_for_every_number_of_items(tmp_path, name, found):
     """Whether a measurement can be made must not follow from how many items are found."""
     file = table(tmp_path, dict.fromkeys(LABELS[:found], 200_000) | {"other": 1})

@@ -120,6 +120,7 @@ def interrupt_everywhere(name, places):
 
 
 @pytest.mark.parametrize("name", DOORS)
+@pytest.mark.sample(4)
 def test_an_interrupt_at_some_lines_leaves_no_remnants(name):
     interrupt_everywhere(name, 5)
 

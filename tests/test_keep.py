@@ -68,6 +68,7 @@ def printed(ledger, key, capsys, form):
 
 
 @pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.sample(4)
 def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     release = RELEASES[name](session)
     session.keep(release)
@@ -119,7 +120,9 @@ def test_the_share_of_numbers_is_kept_by_the_names_that_the_command_has(
     header, *lines = csv.reader(printed(ledger, release.receipt.id, capsys, "csv").splitlines())
     for line in lines:
         found = dict(zip(header, line, strict=True))
-        assert {key: float(found[key]) for key in told} == pytest.approx(told)
+        # A share that the noisy counts tell nothing about is an empty cell.
+        read = {key: float(found[key]) if found[key] else None for key in told}
+        assert read == {key: pytest.approx(value) for key, value in told.items()}
 
 
 def test_releases_of_a_batch_are_parts_of_one_charge(session, ledger, capsys):

@@ -57,6 +57,7 @@ def last(ledger):
 
 
 @pytest.mark.parametrize("name", ASKED)
+@pytest.mark.sample(4)
 def test_a_release_carries_the_id_that_the_ledger_has(session, name):
     session, ledger = session
     release = ASKED[name](session)

@@ -140,6 +140,7 @@ POINTS = {"draw": "UPDATE charge SET state = 'drawn'", "history": "INSERT INTO e
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("point", some(POINTS, {"draw"}))
+@pytest.mark.sample(4)
 def test_a_ledger_that_fails_after_the_reservation(run, monkeypatch, kind, point):
     """The first draw fails at one of its statements, or at its end."""
     drawing = []
@@ -233,6 +234,7 @@ def struck(run, kind, monkeypatch, make):
 @pytest.mark.parametrize(
     "make", some([KeyboardInterrupt, lambda: SystemExit(3)], {KeyboardInterrupt}), ids=["interrupt", "exit"]
 )
+@pytest.mark.sample(4)
 def test_an_interrupt_inside_a_mechanism_is_what_it_was(run, monkeypatch, kind, make):
     seen = list(struck(run, kind, monkeypatch, make))
     assert seen
@@ -278,6 +280,7 @@ DEFECTS = {
     "kind", some([kind for kind in KINDS if kind != "watch"], {"top_k", "quantiles", "sum", "batch"})
 )
 @pytest.mark.parametrize("name", some(DEFECTS, {"a defect"}))
+@pytest.mark.sample(4)
 def test_the_words_of_a_defect_after_rows_were_read_are_one_sentence(run, monkeypatch, kind, name):
     seen = list(struck(run, kind, monkeypatch, DEFECTS[name]))
     assert seen

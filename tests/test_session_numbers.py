@@ -89,6 +89,7 @@ def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
     ],
     ids=["row", "row replaced", "unit", "unit replaced"],
 )
+@pytest.mark.sample(4)
 def test_groups_share_the_budgets_of_those_that_one_unit_is_in(frame, unit, groups, budgets):
     for kind in ("quantile", "sum", "variance"):
         released = ask(session(frame, unit), kind, by="g", domain=["c", "a", "none"], groups_per_unit=groups)

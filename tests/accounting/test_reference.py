@@ -32,6 +32,7 @@ BATCHES = [
 
 
 @pytest.mark.parametrize(("costs", "above"), BATCHES)
+@pytest.mark.sample(4)
 def test_exact_sums_equal_the_reference(costs, above):
     """The reference rounds every loss up to a multiple of 1e-4: it lies above ours by no more than that, and never below."""
     reference, ours = pld(costs), compose(*costs)

@@ -21,6 +21,7 @@ every = pytest.mark.parametrize("control", CONTROLS, ids=[control.name for contr
 
 
 @every
+@pytest.mark.sample(4)
 def test_the_verdict_and_the_loss_are_the_known_ones(control):
     report = control.audited()
     assert report.broken == control.broken

@@ -49,6 +49,7 @@ def written(folder, encoding="utf-8", more=()):
 
 @pytest.mark.parametrize("types", [(), TYPES], ids=["undeclared", "declared"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.sample(4)
 def test_a_german_file_has_the_right_sum(tmp_path, sordino, encoding, types):
     path = written(tmp_path, encoding)
     done = sordino(

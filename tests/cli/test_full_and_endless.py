@@ -372,6 +372,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("which", ENDLESS)
+@pytest.mark.sample(4)
 def test_input_without_end_is_refused_or_read_in_bounded_memory(which, sordino, monkeypatch):
     line, first, again, code, most = ENDLESS[which]
     sordino(*line[:1], "--help")  # what is imported late is no part of it

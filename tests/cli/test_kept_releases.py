@@ -81,6 +81,7 @@ def released(sordino, account):
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_it_is_printed_again_to_the_last_letter(released, name, form):
     done, shown, again = released(RELEASE_LINES[name], "--format", form)
     assert (done.code, shown["kept"], shown["state"]) == (0, 1, "settled"), done.err
@@ -94,6 +95,7 @@ def test_it_is_printed_again_to_the_last_letter(released, name, form):
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.sample(4)
 def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, name):
     """Also in those that were not asked for; and of every release that the schema knows."""
     seen = []

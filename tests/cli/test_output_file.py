@@ -45,6 +45,7 @@ def names(folder):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_the_release_is_in_the_file_and_stdout_stays_empty(release, shop, name):
     done = release(name, "--output", "told.json", payer=("--no-ledger",))
     assert (done.code, done.out, done.err) == (0, "", "")

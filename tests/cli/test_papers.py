@@ -103,6 +103,7 @@ def test_so_do_its_other_forms(charged, form):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_without_a_ledger_there_is_a_time_alone(told, tmp_path, monkeypatch, name):
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -88,6 +88,7 @@ def test_shapes_and_other_formats(sordino, tmp_path):
 
 @pytest.mark.parametrize("user", [(), ("--user", "user", "--max-rows", 2)], ids=["rows", "units"])
 @pytest.mark.parametrize("what", ODD)
+@pytest.mark.sample(4)
 def test_a_row_that_holds_something_else_changes_its_own_line_only(sordino, tmp_path, what, user):
     """With the same noise: the law of every other line is the same. All rows of one unit are exchanged, two of which count."""
     fixed = ("--synthetic", "--seed", 7, "--no-quiet", *user)

@@ -83,6 +83,7 @@ def look(name, done):
 
 
 @pytest.mark.parametrize("name", LINES)
+@pytest.mark.sample(4)
 def test_what_a_command_writes_is_what_the_file_says(released, name):
     done = released(name)
     look(name, done)

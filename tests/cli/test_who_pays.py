@@ -78,6 +78,7 @@ def test_whoever_opens_something_first_is_convicted(release, empty, monkeypatch,
 
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
+@pytest.mark.sample(4)
 def test_no_account_is_one_way_to_say_it(release, shop, which):
     quiet = release(which, "--no-ledger")
     assert (quiet.code, quiet.err) == (0, "")
@@ -92,6 +93,7 @@ FORMS = {"json": '"simulated": true', "csv": "yes", "table": "SIMULATED"}
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sample(4)
 def test_simulated_noise_needs_no_account_and_says_what_it_is(release, shop, which, form):
     plain = which.startswith("randomize")
     seeded = ("--synthetic", "--seed", 3, *(() if plain else ("--format", form)))
@@ -121,6 +123,7 @@ def test_an_epsilon_above_ten_is_meant(release, empty, which):
 
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
+@pytest.mark.sample(4)
 def test_what_is_meant_is_released(release, shop, which):
     assert release(which, "--no-ledger", "--yes-i-mean-it", epsilon=20).code == 0
     assert release(which, "--no-ledger", epsilon=10).code == 0

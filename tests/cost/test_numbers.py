@@ -69,6 +69,7 @@ def digits():
     "size", SIZES, ids=lambda x: f"1e{math.log10(x.numerator) - math.log10(x.denominator):.0f}"
 )
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.sample(4)
 def test_every_view_is_total_on_what_is_accepted(make, size):
     for cost in (make(size), repeat(make(size), 3), repeat(make(size), 10**400)):
         for alpha in (1 + Fraction(1, 10**20), 1.5, 2, 1e6, 10**400, math.inf):

@@ -48,6 +48,7 @@ def table(rows):
     "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 )
 @pytest.mark.parametrize(("rows", "groups"), [pytest.param(2, None, marks=pytest.mark.slow), (2, 2)])
+@pytest.mark.sample(4)
 def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp_path, kind, rows, groups):
     chance = random.Random(11 * rows + len(kind))
     others = [row for unit in range(6) for row in rows_of(unit, chance)]

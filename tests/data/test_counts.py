@@ -146,6 +146,7 @@ QUICK = {"csv", "parquet", "duckdb file", "polars", "pandas"}
         for name, make in SOURCES.items()
     ],
 )
+@pytest.mark.sample(4)
 def test_every_source_counts_alike(tmp_path, make):
     rows = table(5)
     source = open_source(make(rows, tmp_path))

@@ -166,6 +166,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("body", CASES.values(), ids=CASES.keys())
+@pytest.mark.sample(4)
 def test_named_cases(tmp_path, body):
     check(tmp_path, [b"user,item,note\n" + body, b"user,item,note\r\n" + body])
     check(tmp_path, [b"\xef\xbb\xbfuser,item,note\n" + body], CsvFormat(null="NULL"))
@@ -222,6 +223,11 @@ def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
         check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])
     ]
     assert answers == [Counter([("u", "i", "n"), ("v", "x", "y")])] * 3
+
+
+@pytest.mark.slow
+def test_a_mark_does_not_count_for_the_longest_line(tmp_path):
+    plain, form = b"v,x,y\n", CsvFormat(header=False, columns=NAMES)
     longest = b"a" * (lines_module.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + longest + b"\r\n"], form).total() == 2
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + b"a" + longest + b"\r\n"], form).total() == 1
@@ -246,6 +252,7 @@ def blocks(rng, size, longest):
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sample(4)
 def test_no_boundary_matters(tmp_path, seed):
     """Blocks and limits are made small, so that every line lies at some boundary."""
     rng = random.Random(seed)

@@ -210,6 +210,7 @@ def counted(source, kind="rows", where=None, unit=None, **more):
         ("NOT (alter > 30)", 3),
     ],
 )
+@pytest.mark.sample(4)
 def test_predicates_see_declared_types(german, where, rows):
     form = german_format(betrag="decimal(12,2)", tag="date", alter="integer")
     assert counted(open_source(german, csv=form), where=where).tolist() == [rows]
@@ -315,6 +316,7 @@ def random_row(rng):
 
 
 @pytest.mark.parametrize("where", WHERES)
+@pytest.mark.sample(4)
 def test_a_table_is_the_sum_of_its_rows(tmp_path, where):
     """Also over the borders of vectors and of blocks."""
     rng = random.Random(where)
@@ -338,6 +340,7 @@ NUMBERS = ("5", "2,5", "1.000", "-3", "7,125", "")
 
 @pytest.mark.parametrize("kind", ["integer", "decimal(9,3)", "double", None])
 @pytest.mark.parametrize("max_rows", [None, 2])
+@pytest.mark.sample(4)
 def test_neighbors_end_to_end(tmp_path, kind, max_rows):
     """One row more moves a sum by its own number and a count by one, whatever is in it."""
     types = {} if kind is None else {"x": kind}

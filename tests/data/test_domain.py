@@ -152,6 +152,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("query", REFUSED)
+@pytest.mark.sample(4)
 def test_refused_queries(orders, query):
     frame = pl.DataFrame({"item": ["a"]})
     with pytest.raises((UnsafePredicate, InvalidParameter)):

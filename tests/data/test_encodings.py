@@ -279,6 +279,7 @@ def test_standard_input_is_no_utf_16():
             open_record_lines(None, CsvFormat(encoding=encoding), PrivacyUnit.row("replace-one"), column="x")
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_a_line_holds(tmp_path):
     """A line of 24 MB, in which a third is nothing but halves of characters."""
     path = tmp_path / "t.csv"

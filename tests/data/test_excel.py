@@ -508,6 +508,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.sample(4)
 def test_one_heavy_row_ends_nothing_and_costs_little(tmp_path, name):
     book = Book()
     usual = [[C(None, "u", "str")]] * 30

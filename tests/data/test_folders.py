@@ -198,6 +198,7 @@ def sales(top, ending):
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst", "parquet"])
+@pytest.mark.sample(4)
 def test_folders_are_columns_of_texts(tmp_path, ending):
     rows = sales(tmp_path / "t", ending)
     source = open_source(tmp_path / "t")

@@ -82,6 +82,7 @@ def answers(frame):
 
 
 @pytest.mark.parametrize("made", FRAMES)
+@pytest.mark.sample(4)
 def test_a_decimal_beyond_its_type_is_missing_whatever_the_other_rows_hold(made):
     rows = 6 * 2048
     large, small = (answers(FRAMES[made](crowded(first))) for first in (40, 1))
@@ -148,6 +149,7 @@ LARGE = sd.BucketGrid(edges=[0.0, float(2**53 + 4), float(2**54)])
 
 @pytest.mark.parametrize("other", ["n/a", 2**64, 0.5, None])
 @pytest.mark.parametrize("number", [2**53 + 1, 2**53 + 3, 2**62 + 1, -(2**53) - 1, 2**64 - 1])
+@pytest.mark.sample(4)
 def test_one_other_value_does_not_round_the_whole_numbers_of_all_rows(number, other):
     column = pd.Series([number] * 100)
     nullable = "UInt64" if number >= 2**63 else "Int64"
@@ -192,6 +194,7 @@ class Odd(float):
         ([np.int8(1), np.float32(40)], [1, 40]),
     ],
 )
+@pytest.mark.sample(4)
 def test_numbers_of_every_class_are_numbers_among_others(values, number):
     alone, among = (pd.DataFrame({"x": pd.Series([*values, *more], dtype=object)}) for more in ([], ["n/b"]))
     expected = counts(pd.DataFrame({"x": pd.Series(number, dtype=np.float64)}))

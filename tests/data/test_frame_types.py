@@ -77,6 +77,7 @@ def answers(column):
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.sample(4)
 def test_one_row_more_turns_no_type_into_a_refusal(name):
     few, more = (answers(column) for column in PAIRS[name])
     for question, before in few.items():
@@ -210,6 +211,7 @@ def test_which_rows_of_a_unit_count_does_not_depend_on_what_became_of_the_type()
 
 @pytest.mark.parametrize("name", ["*", "^.*$", "^visit$", "^v", "a.b", "(visit)"])
 @pytest.mark.parametrize("made", ["eager", "lazy", "arrow", "pandas"])
+@pytest.mark.sample(4)
 def test_a_column_whose_name_is_a_pattern_is_itself(made, name):
     """Polars takes such names for patterns: one unit more would have moved the number of units by a thousand."""
     convert = {

@@ -364,6 +364,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.sample(4)
 def test_one_heavy_line_ends_nothing_and_costs_little(tmp_path, name):
     path = tmp_path / "t.jsonl"
     path.write_bytes(b'{"user":"u"}\n' * 30 + HEAVY[name] + b"\n" + b'{"user":"u"}\n' * 30)

@@ -36,6 +36,7 @@ ROW = PrivacyUnit.row()
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["from 0", pytest.param("made up", marks=pytest.mark.slow)])
+@pytest.mark.sample(4)
 def test_floats_of_every_source(tmp_path, kind, name):
     values = floats(GRIDS[name])
     agrees(
@@ -46,6 +47,7 @@ def test_floats_of_every_source(tmp_path, kind, name):
 
 
 @pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.sample(4)
 def test_floats_at_and_beside_every_edge(name):
     values = floats(GRIDS[name])
     agrees(pl.DataFrame({"x": values}, schema={"x": pl.Float64}, strict=False), values, GRIDS[name])
@@ -54,6 +56,7 @@ def test_floats_at_and_beside_every_edge(name):
 @pytest.mark.parametrize("bits", [8, 64])
 @pytest.mark.parametrize("signed", [True, False])
 @pytest.mark.parametrize("name", ["from 0", "signed", "far away", "made up"])
+@pytest.mark.sample(4)
 def test_whole_numbers_are_compared_exactly(bits, signed, name):
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     values = wholes(GRIDS[name], low, high)
@@ -290,6 +293,7 @@ def arguments(sql, function):
 
 
 @pytest.mark.parametrize("declared", ["DOUBLE", "BIGINT", "DECIMAL(9,2)", "HUGEINT"])
+@pytest.mark.sample(4)
 def test_no_query_adds_up_or_averages_floats(declared):
     """Read all queries that are generated: they count rows, and add up what the engine itself says is a whole number of 64 bits."""
     frame = columns([], x=pa.float64(), u=pa.int64(), g=pa.string())

@@ -116,6 +116,7 @@ def fates(where, table, more, kind, folder):
         for kind in KINDS
     ],
 )
+@pytest.mark.sample(4)
 def test_one_row_more_changes_the_fate_of_no_other(tmp_path, name, kind):
     together, alone = fates(*PAIRS[name], kind, tmp_path / "t")
     assert together == alone
@@ -171,6 +172,7 @@ FLAGS = {"flag": pl.String, "age": pl.Int32, "on": pl.Boolean, "at": pl.Time, "s
         pytest.param("pandas", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sample(4)
 def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kind, where):
     """The engine makes a condition of it outside of every TRY, and fails for some rows: a text that is no truth value."""
     frame = pl.DataFrame([("true", 44, True, dt.time(1), 1)], schema=FLAGS, orient="row")
@@ -192,6 +194,7 @@ def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kin
     "where",
     ["on AND age > 3", "NOT on", "on", "NULL OR on", "TRUE AND on", "TRY_CAST(flag AS BOOLEAN) AND on"],
 )
+@pytest.mark.sample(4)
 def test_truth_values_are_conditions(tmp_path, where):
     frame = pl.DataFrame(
         [("true", 44, True, None, 1), ("maybe", 44, False, None, 1)], schema=FLAGS, orient="row"
@@ -257,7 +260,7 @@ row = st.tuples(*(st.sampled_from(values) for values in EXTREMES.values()))
 
 
 @given(where=condition, rows=st.lists(row, min_size=1, max_size=6), repeated=st.sampled_from([1, 1, 700]))
-@settings(max_examples=8)
+@settings(max_examples=4)
 @pytest.mark.parametrize("kind", ["parquet", pytest.param("duckdb", marks=pytest.mark.slow)])
 def test_a_table_is_the_sum_of_its_rows(tmp_path_factory, kind, where, rows, repeated):
     folder = tmp_path_factory.mktemp("t")

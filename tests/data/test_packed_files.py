@@ -33,6 +33,7 @@ def unpack(path, *, size=1 << 21):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sample(4)
 def test_what_was_packed_is_read_whatever_it_holds(tmp_path, suffix, seed):
     """The plain reading of the same bytes is the law, also where every boundary lies at a bad place."""
     rng = random.Random(seed)
@@ -97,6 +98,7 @@ def large_content(seed=1):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.sample(4)
 def test_what_is_damaged_behind_the_header_is_said_after_the_charge_only(tmp_path, suffix, name):
     path = tmp_path / f"t.csv{suffix}"
     path.write_bytes(DAMAGE[name](packed(suffix, large_content())))

@@ -59,6 +59,7 @@ def rows(where, frame=TABLE):
         ("price < 1e400", 4),
     ],
 )
+@pytest.mark.sample(4)
 def test_meaning(where, wanted):
     assert rows(where) == wanted
 
@@ -261,6 +262,7 @@ def parquet(table, path):
         *(pytest.param(where, marks=pytest.mark.slow) for i, where in enumerate(FAILING) if i % 3),
     ],
 )
+@pytest.mark.sample(4)
 def test_no_row_can_fail_and_each_row_decides_for_itself(tmp_path, where):
     """The count over all rows is the sum of the counts over single rows, in files with statistics that invite the optimizer."""
 

@@ -158,6 +158,7 @@ FEW = [b"", b'"', b"a", b'"a""', b'""', b'"a"', b"\xff", b"\r"]  # fields where 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.sample(4)
 def test_of_a_file_nothing_public_depends_on_private_bytes(tmp_path, shape, form):
     one = SHAPES[shape][0].count(",") + 1 - len(SHAPES[shape][1]) == 1
     check_files(
@@ -202,6 +203,7 @@ SIZES = [0, 1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 18, 24, 25, 30, 60, 61, 80]
     "shape", ["label left", "label right", "both sides, label right", "two private, label left"]
 )
 @pytest.mark.parametrize("longest", [4, 8])
+@pytest.mark.sample(4)
 def test_of_a_file_nothing_public_depends_on_how_long_the_private_bytes_are(tmp_path, shape, longest):
     texts = [letter * size for letter in (b"a", b'"') for size in SIZES[:-6]]
     long = [letter * size for letter in (b"5", b",", b'"', b"\r") for size in SIZES]
@@ -304,6 +306,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+@pytest.mark.sample(4)
 def test_whose_a_record_is_does_not_depend_on_private_bytes(header, form):
     values = {}
     for unit in [*FIELDS, OPEN[0]]:
@@ -321,6 +324,7 @@ def test_whose_a_record_is_does_not_depend_on_private_bytes(header, form):
 
 
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+@pytest.mark.sample(4)
 def test_how_long_private_bytes_are_and_how_they_arrive_decides_no_unit(header):
     with cut(5):
         for unit in [b"", b"a", b'"', b'"a"', b"aaaa", b"aaaaa", b"aaaaaa", b"a" * 14, b"a" * 40]:

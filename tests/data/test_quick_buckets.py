@@ -46,6 +46,7 @@ def wrong(grid, edges):
 
 
 @pytest.mark.parametrize("made", FEW, ids=str)
+@pytest.mark.sample(4)
 def test_numbers_at_the_first_edge_are_in_its_bucket_whoever_else_is_there(made):
     grid = grid_of(*made)
     assert wrong(grid, grid.edges[:1]) == []
@@ -89,6 +90,7 @@ def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convict
 
 
 @pytest.mark.parametrize("text", ["{group}", "{rows}", "{0}", "grp, "])
+@pytest.mark.sample(4)
 def test_a_text_of_a_predicate_means_itself_whatever_it_looks_like(text):
     frame = pl.DataFrame(
         {"name": [text, text, "", "grp, ", "other"], "x": [1.0, 2.0, 3.0, 4.0, 5.0], "g": ["a"] * 5}

@@ -112,6 +112,7 @@ def kept_as(ledger, text):
 
 
 @pytest.mark.parametrize("written", ["127.0.0.1:{}", "localhost:{}", "127%2e0.0.1:{}", "[::1]:{}"])
+@pytest.mark.sample(4)
 def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(server, tmp_path, written):
     address = spellings(server)[0]
     ledger = account(tmp_path / "budget.db", address)

@@ -42,6 +42,7 @@ def test_a_wrapper_hides_no_scan_of_texts(tmp_path, wrap):
 
 @pytest.mark.parametrize("wrap", [nw.from_native, nw_v1.from_native])
 @pytest.mark.parametrize("n", [10, 5000])
+@pytest.mark.sample(4)
 def test_a_wrapped_pandas_frame_is_a_pandas_frame(wrap, n):
     for more, counts in (([], [n, 0]), ([5], [n, 0]), ([None, True], [n, 0])):
         frame = pd.DataFrame({"x": pd.Series(["a"] * n + more, dtype=object)})
@@ -72,6 +73,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("made", NOTHING)
 @pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.sample(4)
 def test_a_column_of_nothing_is_asked_like_any_other(made, n):
     """With one value more it would be a column of whole numbers or texts, and no question of these is refused."""
     source = open_source(NOTHING[made](n))
@@ -163,6 +165,7 @@ class Shell:
     "make", [Shell, lambda frame: nw.from_native(frame)._compliant_frame], ids=["shell", "inner"]
 )
 @pytest.mark.parametrize("more", [[], [7], [None], [b"x"], [float("nan")]], ids=repr)
+@pytest.mark.sample(4)
 def test_what_hands_over_a_pandas_frame_is_a_pandas_frame(make, more):
     frame = pd.DataFrame({"x": pd.Series(["a"] * 500 + more, dtype=object)})
     assert items(make(frame), ["a", "x"]) == items(frame, ["a", "x"]) == [500, 0]

@@ -135,6 +135,7 @@ def made(estimator, adjacency, most, lower, epsilon=2):
 
 
 @pytest.mark.parametrize(("estimator", "adjacency", "most", "lower"), CASES)
+@pytest.mark.sample(4)
 def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, most, lower):
     subject = made(estimator, adjacency, most, lower)
     base = 2 if adjacency == "add-remove" and most == 1 else 1
@@ -149,6 +150,7 @@ def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, mos
 
 
 @pytest.mark.parametrize(("estimator", "adjacency", "most", "lower"), MANY_ROWS)
+@pytest.mark.sample(4)
 def test_exchanged_units_of_two_rows_lose_at_most_epsilon(estimator, adjacency, most, lower):
     subject = made(estimator, adjacency, most, lower)
     worst, clip_only = worst_loss(subject, neighbours(adjacency, most, 0))

@@ -276,6 +276,7 @@ FRESH = LaplaceMechanism(epsilon=0.5, sensitivity=EACH)
     ],
     ids=["list", "new thresholds", "branches", "hybrid top-k", "hybrid sparse vector"],
 )
+@pytest.mark.sample(4)
 def test_unbiased_for_fixed_indices(mechanism):
     errors, estimates = far_above(mechanism, [5000, 4000, 3000, -(10**6)], FRESH, 300, 3)
     deviation = np.sqrt(estimates.variances)

@@ -76,6 +76,7 @@ def plain(query, threshold, z):
 
 @pytest.mark.parametrize(("a", "b"), [*RATES, (Fraction(5), THIRD)])
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
+@pytest.mark.sample(4)
 def test_the_law_of_the_difference(query, threshold, a, b):
     law = Difference(LAWS[query](a), LAWS[threshold](b))
     with localcontext() as context:
@@ -113,6 +114,7 @@ def test_the_bound_is_wrong_and_found_with_at_most_the_stated_probability(query,
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
+@pytest.mark.sample(4)
 def test_the_selective_bound_is_wrong_in_at_most_the_stated_share_of_findings(query, threshold, confidence):
     for a, b in RATES:
         mechanism = vector(query, a, threshold, b)

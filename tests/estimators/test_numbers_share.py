@@ -33,7 +33,10 @@ def cells(rows, unit, **more):
 # ---- privacy -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("most", "groups"), [(1, None), (2, None), (1, 2)])
+@pytest.mark.parametrize(
+    ("most", "groups"),
+    [(1, None), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, None), (1, 2)))],
+)
 def test_the_two_counts_move_by_what_the_noise_is_made_for(most, groups):
     """All rows that one unit can bring, to tables that others have rows in: in L1, attained; one row fewer is not enough."""
     unit = sd.PrivacyUnit("u", max_rows=most)
@@ -83,6 +86,7 @@ def test_a_release_loses_what_it_says_and_no_less(adjacency, rows, steps):
 
 
 @pytest.mark.parametrize("question", ["quantile", "sum", "mean", "variance"])
+@pytest.mark.sample(4)
 def test_no_row_decides_whether_a_frame_is_asked(question):
     """One text turns a column of pandas into texts: what is released, its noise and its cost stay. By the type: convicted."""
     releases = []
@@ -114,6 +118,7 @@ def chances(rate, reach):
 
 
 @pytest.mark.parametrize(("known", "missing"), [(0, 0), (3, 0), (0, 4), (5, 3), (30, 2), (40, 40)])
+@pytest.mark.sample(4)
 def test_the_interval_holds_the_share(known, missing):
     """Over all outcomes of both counts; an interval of half the reach misses more often than it may."""
     mechanism = count_numbers(Fraction(1, 2), adjacency="add-remove", rows=1)

@@ -65,6 +65,7 @@ def in_background(do):
 
 @pytest.mark.parametrize("manner", ["before", "after", "middle", "at once"])
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.sample(4)
 def test_a_connection_that_is_cut_at_an_operation(server, tmp_path, name, manner):
     make(server)
     with Proxy(server) as proxy:
@@ -100,6 +101,7 @@ def test_a_connection_that_is_cut_again_while_its_outcome_is_looked_up(server, t
 
 
 @pytest.mark.parametrize(("name", "point", "moment"), WHERE)
+@pytest.mark.sample(4)
 def test_a_backend_that_is_terminated_between_two_statements(server, tmp_path, name, point, moment):
     struck = prepare(name, make(server), tmp_path / "mark")
     with blockade(server, point, moment) as barrier:
@@ -116,6 +118,7 @@ def test_a_backend_that_is_terminated_between_two_statements(server, tmp_path, n
 
 
 @pytest.mark.parametrize(("name", "point", "moment"), WHERE)
+@pytest.mark.sample(4)
 def test_a_connection_that_is_cut_while_the_server_goes_on(server, tmp_path, name, point, moment):
     """The retry meets the first attempt, which commits later: one of the two counts."""
     make(server)
@@ -170,6 +173,7 @@ def test_a_client_that_is_killed_while_the_server(server, tmp_path, name, point,
 
 
 @pytest.mark.parametrize(("name", "point", "moment"), [one for one in WHERE if "BEFORE" in one.values])
+@pytest.mark.sample(4)
 def test_a_full_disk_at_every_write_changes_nothing(server, tmp_path, name, point, moment):
     struck = prepare(name, make(server), tmp_path / "mark")
     with trigger(server, point, moment, "RAISE disk_full USING MESSAGE = 'private words of the server'"):

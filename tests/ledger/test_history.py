@@ -195,6 +195,7 @@ def check_convicted(used, place, what):
 
 @pytest.mark.parametrize("what", TAMPERING)
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.sample(4)
 def test_tampering_is_convicted(used, place, what):
     check_convicted(used, place, what)
 
@@ -205,6 +206,7 @@ def test_tampering_is_convicted(used, place, what):
     [pytest.param(what, marks=() if k % 5 == 0 else pytest.mark.slow) for k, what in enumerate(TAMPERING)],
 )
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
+@pytest.mark.sample(4)
 def test_tampering_is_convicted_in_postgres(used, place, what):
     check_convicted(used, place, what)
 

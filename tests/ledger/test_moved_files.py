@@ -98,6 +98,7 @@ def filled(path, charges):
 
 
 @pytest.mark.parametrize("name", POINTS)
+@pytest.mark.sample(4)
 def test_half_of_a_write_is_noticed_before_the_next_charge(tmp_path, name):
     """Whatever part of a write is in a file that was moved alone: no charge is missing, or nothing can be charged."""
     ledger = filled(tmp_path / "budget.db", 12)

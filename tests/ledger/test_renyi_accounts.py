@@ -335,6 +335,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("tampered", TAMPERING)
+@pytest.mark.sample(4)
 def test_tampering_is_convicted(place, tampered):
     ledger = account(place, 3, failures=5e-7)
     with ledger.reserve(Approximate(epsilon=0.2, delta=1e-7)) as charge:
@@ -432,6 +433,7 @@ def test_an_older_ledger_gets_the_sums_and_loses_nothing(place, version):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sample(4)
 def test_a_ledger_does_what_the_arithmetic_says(place, seed):
     """Random charges, draws, settlements, shares: three sums by hand, and the rule of `Limits`."""
     chance = random.Random(seed)

@@ -99,6 +99,7 @@ def test_a_role_without_permit_gets_one_sentence(owner, charger):
 
 
 @pytest.mark.parametrize("role", ["no such role", 'x"; DROP SCHEMA sordino CASCADE; --', "public", "PUBLIC "])
+@pytest.mark.sample(4)
 def test_a_role_that_does_not_exist_is_refused(owner, role):
     ledger = make(owner)
     with pytest.raises(LedgerError if role != "public" else InvalidParameter):
@@ -278,6 +279,7 @@ def test_only_who_reserved_draws_and_settles(owner, charger):
         {"body": '{"a": "' + "x" * 1_000_001 + '"}'},
     ],
 )
+@pytest.mark.sample(4)
 def test_what_nobody_could_read_is_not_written(owner, charger, wrong):
     reserve = next(operation for operation in OPERATIONS if operation.name == "reserve")
     with pytest.raises(psycopg.errors.InvalidTextRepresentation):

@@ -80,6 +80,7 @@ def crash(own, how=signal.SIGQUIT):  # noqa: F811
 
 
 @pytest.mark.parametrize(("name", "point", "moment"), WHERE)
+@pytest.mark.sample(4)
 def test_a_server_that_crashes_between_two_statements(own, tmp_path, name, point, moment):  # noqa: F811
     struck = prepare(name, make(own.url()), tmp_path / "mark")
     with (
@@ -98,6 +99,7 @@ def test_a_server_that_crashes_between_two_statements(own, tmp_path, name, point
 
 @pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT], ids=["crashes", "ends its sessions"])
 @pytest.mark.parametrize("name", ["reserve", "draw", "settle", "keep"])
+@pytest.mark.sample(4)
 def test_a_server_that_goes_in_the_middle_of_a_commit(own, tmp_path, name, how):  # noqa: F811
     struck = prepare(name, make(own.url()), tmp_path / "mark")
     with suppress(psycopg.OperationalError), committing(own.url()) as barrier:

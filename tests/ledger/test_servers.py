@@ -170,6 +170,7 @@ def test_a_read_only_server_says_so(server):
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("asked", ["off", "local", "remote_write", "on", "remote_apply"])
+@pytest.mark.sample(4)
 def test_every_operation_insists_on_a_durable_commit(server, operation, asked):
     make(server)
     texts = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}", "sheet": "{}"}

@@ -108,6 +108,7 @@ def ran(script):
 
 @pytest.mark.parametrize("mechanism", ["plain", "counted"])
 @pytest.mark.parametrize("script", [CLOSING, ASKING, FAILING], ids=["closing", "asking", "failing"])
+@pytest.mark.sample(4)
 def test_a_signal_handler_in_the_middle_of_a_question(script, mechanism):
     done = ran(script.format(mechanism=mechanism))
     assert done.returncode == 0, done.stderr

@@ -99,6 +99,7 @@ def test_shift(make, values, shift, seed):
 
 @every
 @given(values=answers, seed=st.integers(0, 99), power=st.integers(-8, 8))
+@pytest.mark.sample(4)
 def test_unit(make, values, seed, power):
     unit = 2.0**power
     a, b = (

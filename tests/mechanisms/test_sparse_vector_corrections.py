@@ -51,6 +51,7 @@ def by_quadrature(z, query, threshold):
 
 @pytest.mark.parametrize(("query", "threshold"), list(product((E, L), repeat=2)))
 @pytest.mark.parametrize(("s", "b"), [(4, 2), (2, 2), (1, 3), (2, 2 + 1e-9), (1, 40)])
+@pytest.mark.sample(4)
 def test_every_pair_of_laws_has_its_closed_form(query, threshold, s, b):
     with mpmath.workdps(25):
         for z in (-30, -3, -1e-6, 0, 1e-6, 0.5, 3, 10, 60):
@@ -97,6 +98,7 @@ def test_oracles_of_the_best_correction(threshold, w, run, expected):
     ("run", "margin"), [(1, 0), (10, 0), (200, 0), (10, 1.0), (3, 9.0), (200, 4.0), (1, 50.0)]
 )
 @pytest.mark.parametrize(("s", "b"), [(4, 2), (3, 3), (1, 20)])
+@pytest.mark.sample(4)
 def test_no_correction_on_a_grid_is_better(query, threshold, run, margin, s, b):
     def value(r):
         below, above = (

@@ -93,6 +93,7 @@ def handled(call, at, handler):
 @pytest.mark.parametrize("inside", ["words", "renew"])
 @pytest.mark.parametrize("answers", ["words", "renew", "renew and words"])
 @pytest.mark.parametrize("drawn", [0, 1, 200, 8000])
+@pytest.mark.sample(4)
 def test_a_signal_handler_may_release_at_any_line(inside, answers, drawn):
     """As a release in a handler does, it forgets words, draws some, or both, while words are drawn or forgotten."""
     for at in count(1):

@@ -87,6 +87,7 @@ LAWS = list(product((Geometric, DiscreteLaplace), repeat=2))
         (5, 2, -20, 30, (Fraction(1, 3), Fraction(1, 50))),
     ],
 )
+@pytest.mark.sample(4)
 def test_success_is_the_sum_to_ten_digits_and_never_above_it(query, threshold, run, stages, low, high, rates):
     laws = query(rates[0]), threshold(rates[1])
     found, exact = success(run, stages, low, high, *laws), float(by_sum(run, stages, low, high, *laws))
@@ -95,6 +96,7 @@ def test_success_is_the_sum_to_ten_digits_and_never_above_it(query, threshold, r
 
 @pytest.mark.parametrize(("query", "threshold"), LAWS)
 @pytest.mark.parametrize("rates", [(Fraction(1, 60), Fraction(1, 20)), (Fraction(1, 10), Fraction(1, 90))])
+@pytest.mark.sample(4)
 def test_few_nodes_are_below_too_and_more_of_them_closer(monkeypatch, query, threshold, rates):
     run, stages, low, high = 20, 2, -300, 80
     laws = query(rates[0]), threshold(rates[1])
@@ -376,6 +378,7 @@ MECHANISMS = {
 
 @pytest.mark.parametrize("m", MECHANISMS.values(), ids=MECHANISMS)
 @pytest.mark.parametrize("beta", [0.05, 1e-6])
+@pytest.mark.sample(4)
 def test_the_margin_is_the_least_whole_number_of_steps(m, beta):
     found = plan.accuracy(m, answers=50, beta=beta)
     over = exact(found.alpha) % m.step

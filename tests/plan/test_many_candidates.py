@@ -36,6 +36,7 @@ CASES = [(100, 500, 3, 150), (10_000, 10_000, 3, 50), (10_000, 2_000, 4, 50), (1
 
 
 @pytest.mark.parametrize(("markers", "families", "epsilon", "runs"), CASES)
+@pytest.mark.sample(4)
 def test_what_is_said_of_many_markers_is_so(markers, families, epsilon, runs):
     method = choose_method(markers=markers, families=families, epsilon=epsilon, exact=True)
     found = drawn_families(method, runs, seed=markers)

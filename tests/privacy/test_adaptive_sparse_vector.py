@@ -93,6 +93,7 @@ def moves(n, *, monotone):
     ],
     ids=str,
 )
+@pytest.mark.sample(4)
 def test_no_transcript_loses_more_than_it_says(rules, monotone):
     loss, witness = worst(moves(2, monotone=monotone), rules, 1 if monotone else 2, highest=1, reach=40)
     assert loss <= 1e-9, witness

@@ -101,6 +101,7 @@ def wide(**options):
     ],
     ids=str,
 )
+@pytest.mark.sample(4)
 def test_transcripts_have_the_law_of_the_dense_computation(enumerated, options, length):
     answers, mechanism = {1: 1}, wide(**options)
 

@@ -109,6 +109,7 @@ LEADS = {
 @pytest.mark.parametrize("name", LEADS)
 @pytest.mark.parametrize("draws", [600, pytest.param(15_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("patience", [0, 9])  # both ways to a short lead
+@pytest.mark.sample(4)
 def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience):
     monkeypatch.setattr(exponential_mechanism, "_SHORT_LEADS", (patience, patience))
     rate, q = LEADS[name]

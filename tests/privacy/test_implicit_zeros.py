@@ -156,6 +156,7 @@ CASES = {
     ],
 )
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.sample(4)
 def test_the_largest_have_the_law_of_the_dense_computation(enumerated, case, kind, start):
     answers, size, m = case
     noise_law = kind(ONE)

@@ -134,6 +134,7 @@ SEARCHES = [
 
 @pytest.mark.parametrize("least", ["1e-6", pytest.param("3e-8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("r", "q", "begun"), SEARCHES)
+@pytest.mark.sample(4)
 def test_every_way_to_a_lead_has_its_probability(monkeypatch, r, q, begun, least):
     rate = Fraction(-math.log(r))
     monkeypatch.setattr(exponential_mechanism, "_SHORT_LEADS", (0, 0))

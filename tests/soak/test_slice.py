@@ -49,8 +49,8 @@ def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
     ("place", "kinds"),
     [
         ("memory", ("kill", "full disk", "copied back", "clock")),
-        ("disk", ("kill all", "moved alone", "stop", "backup")),
-        ("server", ("kill", "restart", "void")),
+        pytest.param("disk", ("kill all", "moved alone", "stop", "backup"), marks=pytest.mark.slow),
+        pytest.param("server", ("kill", "restart", "void"), marks=pytest.mark.slow),
     ],
 )
 def test_a_slice_finds_nothing(tmp_path, place, kinds):
