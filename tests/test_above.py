@@ -215,7 +215,7 @@ def test_an_assumed_domain(orders):
         ({"epsilon": 0}, "above.epsilon must be"),
         ({"measure_share": 1}, "above.measure_share must be a number in"),
         ({"adaptive": 1}, "above.adaptive must be True or False"),
-        ({"noise": "gumbel"}, "SparseVector.noise must be one of"),
+        ({"noise": "loud"}, "above.noise must be one of"),
         ({"split": 2}, "SparseVector.split must be"),
         ({"correction": float("inf")}, "SparseVector.correction must be"),
         ({"domain": None}, "must have a public domain"),

@@ -120,7 +120,7 @@ def test_a_zcdp_account_is_charged_in_rho(tmp_path, orders):
     ledger = account(tmp_path / "b.db", epsilon=1, delta=1e-6, meter="zcdp")
     with session(orders, ledger) as s, s.batch() as batch:
         for _ in range(4):
-            s.count_distinct_units(epsilon=0.1)
+            s.count_distinct_units(epsilon=0.1, noise="laplace")
     assert ledger.statement().spent == Fraction(19_983_350, 10**9), "four times .1 tanh .05"
     assert batch.cost.epsilon(1e-6) <= 0.4
 

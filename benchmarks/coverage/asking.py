@@ -84,6 +84,11 @@ class Asked:
         self.source = open_source(frame, csv=CsvFormat(), name=None)
         self.questions, self._estimators = [], []
 
+    @property
+    def price(self):
+        """Nobody pays."""
+        return None
+
     def salt(self):
         """The steps of a request ask the table for it."""
         return self._salt

@@ -6,6 +6,7 @@ A table, JSON and CSV are all made of a sheet. So what is kept of it prints the 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -139,9 +140,7 @@ def list_facts(
     return {
         "release": kind,
         **receipt.to_dict(),
-        "epsilon": float(release.cost.pure()),
-        # It goes with this epsilon, which is pure, also where the account adds up on another meter.
-        "delta": 0,
+        **_list_spent(release.cost),
         "adjacency": adjacency,
         "unit": unit,
         "max_rows": max_rows,
@@ -152,6 +151,35 @@ def list_facts(
         "version": __version__,
         "schema": SCHEMA,
     }
+
+
+def _list_spent(cost: Any) -> dict[str, Any]:
+    pure = cost.pure()
+    if math.isfinite(pure):
+        # Delta goes with this epsilon, which is pure, also where the account adds up on another meter.
+        return {"epsilon": float(pure), "delta": 0}
+    # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
+    return {"epsilon": None, "delta": None, "rho": float(cost.zcdp())}
+
+
+def list_noises(mechanism: Any) -> dict[str, str | None]:
+    """Return the kinds of noise of what measures, or of what selects and then measures."""
+    several = isinstance(mechanism, tuple)
+    parts = mechanism if several else (mechanism,)
+    noises = [getattr(part, "noise", None) for part in parts]
+    # Several laws of one family are called by the name of the family.
+    kinds = [noise if isinstance(noise, str) else getattr(noise, "name", None) for noise in noises]
+    if not any(kinds):
+        return {}
+    # Where nothing was selected, or nobody asked for it, nothing is measured.
+    return dict(zip(("noise", "measure_noise"), [*kinds, None] if several else kinds, strict=False))
+
+
+def describe_spent(facts: Mapping[str, Any]) -> str:
+    """Return what a release spent, in words."""
+    if facts["epsilon"] is None:
+        return f"rho {facts['rho']:.6g} (its noise has no epsilon at delta 0)"
+    return f"epsilon {facts['epsilon']:.12g}"
 
 
 def describe_receipt(receipt: Receipt | None) -> list[str]:

@@ -89,6 +89,8 @@ def test_above_as_csv_and_table(above):
         "unit",
         "max_rows",
         "domain",
+        "noise",
+        "measure_noise",
         "simulated",
         "epsilon",
         "delta",

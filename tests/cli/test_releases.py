@@ -55,6 +55,8 @@ def test_top_as_csv_and_table(top):
         "unit",
         "max_rows",
         "domain",
+        "noise",
+        "measure_noise",
         "simulated",
         "epsilon",
         "delta",

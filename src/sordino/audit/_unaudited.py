@@ -276,6 +276,15 @@ _UNAUDITED_GUARANTEES = (
         why=_WHY_COMPOSITION,
     ),
     Unaudited(
+        name="Session",
+        statement=(
+            "Which noise a release gets follows from public numbers, and costs at most what pure noise of its "
+            "epsilon is worth on the account."
+        ),
+        proof="noise-choice.md",
+        why="it chooses among mechanisms, each audited alone; the rule is proved, and tested over lists.",
+    ),
+    Unaudited(
         name="audit.exact",
         statement="What a report says holds for certain.",
         proof="exact-audit.md",

@@ -38,12 +38,14 @@ from sordino.cli.options import (
     unit_options,
 )
 from sordino.cli.output import (
+    ONLY_MEASURED,
     SIMULATED,
     describe_cap,
     describe_release,
     describe_rows,
     format_cell,
     format_csv_line,
+    without_gaps,
     write_lines,
 )
 from sordino.cli.work import (
@@ -86,6 +88,7 @@ OF_TABLES = (
     "thousands",
     "date_format",
     "measure_share",
+    "measure_noise",
     "simultaneous",
     # The verdicts of a stream are written one by one, and whoever reads them keeps them.
     "output",
@@ -103,7 +106,7 @@ class VectorOptions:
     positives: int
     epsilon: Fraction
     adaptive: bool
-    noise: Literal["exponential", "laplace"] | None
+    noise: Literal["exponential", "laplace", "gumbel"] | None
     split: Fraction | Literal["variance", "success"] | None
     correction: Fraction | Literal["optimal"] | None
     correction_run: int | None
@@ -117,7 +120,7 @@ vector_options = gather(
     take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
     EPSILON,
     take(AboveRequest, "adaptive"),
-    take(AboveRequest, "noise", type=click.Choice(["exponential", "laplace"])),
+    take(AboveRequest, "noise"),
     take(AboveRequest, "split", type=DecimalsOr("variance", "success"), metavar="SHARE"),
     take(AboveRequest, "correction", type=DecimalsOr("optimal"), metavar="R"),
     take(AboveRequest, "correction_run", type=int, metavar="N"),
@@ -132,6 +135,7 @@ vector_options = gather(
 @unit_options
 @vector_options
 @take(AboveRequest, "measure_share", metavar="SHARE")
+@take(AboveRequest, "measure_noise")
 @take(AboveRequest, "simultaneous")
 @statement_options
 @WHERE
@@ -147,6 +151,7 @@ def above(
     unit: UnitOptions,
     vector: VectorOptions,
     measure_share: Fraction | None,
+    measure_noise: Literal["laplace", "gaussian"] | None,
     simultaneous: bool,
     statement: StatementOptions,
     where: str | None,
@@ -188,6 +193,7 @@ def above(
             adaptive=vector.adaptive,
             measure_share=measure_share,
             noise=vector.noise,
+            measure_noise=measure_noise,
             split=vector.split,
             correction=vector.correction,
             correction_run=vector.correction_run,
@@ -210,7 +216,7 @@ def above(
         columns=columns,
         rows=rows,
         facts=facts | sure,
-        notes=[BEFORE_SELECTION, low, *told, *capped, *notes],
+        notes=[ONLY_MEASURED if without_gaps(facts) else BEFORE_SELECTION, low, *told, *capped, *notes],
     )
     write_release(sheet, run, partial(session.keep, release))
 

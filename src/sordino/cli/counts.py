@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -36,7 +36,7 @@ from sordino.cli.output import (
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
 from sordino.releases import plain
-from sordino.session.counts import HistogramRequest
+from sordino.session.counts import CountRequest, HistogramRequest
 from sordino.sheet import Sheet
 
 
@@ -46,6 +46,7 @@ from sordino.sheet import Sheet
 @click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
 @EPSILON
 @BOUNDED
+@take(CountRequest, "noise")
 @WHERE
 @csv_options
 @run_options
@@ -55,6 +56,7 @@ def count(
     units: bool,
     epsilon: Fraction,
     bounded: tuple[Fraction, Fraction] | None,
+    noise: Literal["laplace", "gaussian"] | None,
     where: str | None,
     csv: CsvOptions,
     run: RunOptions,
@@ -66,7 +68,7 @@ def count(
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         # Rows are counted unless --units asks for those who have them.
         ask = session.count_distinct_units if units else session.count
-        release = ask(epsilon=epsilon, where=where, bounds=bounded, progress=progress)
+        release = ask(epsilon=epsilon, where=where, bounds=bounded, noise=noise, progress=progress)
     facts, notes = describe_release("count", release, unit, where, left_out=session.left_out)
     ranged, told = _describe_count_range(bounded, release)
     # A unit counts once, whatever bounds its rows.
@@ -90,6 +92,7 @@ def count(
 @unit_options
 @EPSILON
 @BOUNDED
+@take(HistogramRequest, "noise")
 @take(HistogramRequest, "simultaneous")
 @WHERE
 @csv_options
@@ -101,6 +104,7 @@ def histogram(
     unit: UnitOptions,
     epsilon: Fraction,
     bounded: tuple[Fraction, Fraction] | None,
+    noise: Literal["laplace", "gaussian"] | None,
     simultaneous: bool,
     where: str | None,
     csv: CsvOptions,
@@ -120,6 +124,7 @@ def histogram(
             domain=domain,
             where=where,
             bounds=bounded,
+            noise=noise,
             simultaneous=simultaneous,
             progress=progress,
         )

@@ -65,6 +65,7 @@ HEADINGS = {
         "--force",
         "--adaptive",
         "--noise",
+        "--measure-noise",
         "--split",
         "--correction",
         "--correction-run",

@@ -19,7 +19,7 @@ import click
 from sordino.cli.options import UnitOptions, choose_format
 from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.sheet import Sheet, describe_receipt, escape_controls, list_facts
+from sordino.sheet import Sheet, describe_receipt, describe_spent, escape_controls, list_facts, list_noises
 
 # Only for type checkers: what writes a release needs nothing that reads a table.
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
+ONLY_MEASURED = "estimate: the fresh measurement, unbiased; Gumbel noise selects without gaps."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 # These facts stand on every line of CSV, because lines are taken out of their file.
@@ -46,10 +47,13 @@ MARKS = (
     "unit",
     "max_rows",
     "domain",
+    "noise",
+    "measure_noise",
     "simulated",
     "kept",
     "epsilon",
     "delta",
+    "rho",
     "id",
     "time",
     "account",
@@ -213,18 +217,24 @@ def describe_release(
         where=where or None,
         **labels,
     )
+    facts |= list_noises(release.mechanism)
     if domain is not None:
         left_out = (*left_out, f"rows whose {item} is no label of the domain")
     # Empty where every row counts.
     facts["left_out"] = list(left_out)
     notes = [
         *([f"Left out: {escape_controls('; '.join(left_out))}."] if left_out else []),
-        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}.",
+        f"Spent: {describe_spent(facts)}. Protects: {whom}, {unit.adjacency}.",
         *describe_receipt(release.receipt),
     ]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *list_warnings(release)]
+
+
+def without_gaps(facts: Mapping[str, Any]) -> bool:
+    """Tell whether a selection was made by noise that leaves no gaps."""
+    return facts.get("noise") == "gumbel"
 
 
 def describe_rows(release: Any) -> tuple[dict[str, Any], list[str]]:

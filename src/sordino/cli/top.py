@@ -27,10 +27,12 @@ from sordino.cli.options import (
 from sordino.cli.output import (
     BEFORE_SELECTION,
     INTERVAL,
+    ONLY_MEASURED,
     UNCLEAR,
     describe_cap,
     describe_release,
     describe_rows,
+    without_gaps,
 )
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
@@ -53,6 +55,7 @@ MADE_OF = ("measured", "combined")
 @EPSILON
 @take(TopKRequest, "selection_share")
 @take(TopKRequest, "noise")
+@take(TopKRequest, "measure_noise")
 @take(TopKRequest, "simultaneous")
 @WHERE
 @csv_options
@@ -66,7 +69,8 @@ def top(
     threshold: Fraction | None,
     epsilon: Fraction,
     selection_share: Fraction,
-    noise: Literal["exponential", "laplace"],
+    noise: Literal["exponential", "laplace", "gumbel"] | None,
+    measure_noise: Literal["laplace", "gaussian"] | None,
     simultaneous: bool,
     where: str | None,
     csv: CsvOptions,
@@ -91,6 +95,7 @@ def top(
             where=where,
             selection_share=selection_share,
             noise=noise,
+            measure_noise=measure_noise,
             simultaneous=simultaneous,
             progress=progress,
         )
@@ -106,7 +111,14 @@ def top(
         columns=columns,
         rows=[{name: row[name] for name in columns} for row in map(plain, release)],
         facts=facts | sure,
-        notes=[BEFORE_SELECTION, INTERVAL, *told, *capped, UNCLEAR, *notes],
+        notes=[
+            ONLY_MEASURED if without_gaps(facts) else BEFORE_SELECTION,
+            INTERVAL,
+            *told,
+            *capped,
+            UNCLEAR,
+            *notes,
+        ],
         hidden=MADE_OF,
     )
     write_release(sheet, run, partial(session.keep, release))

@@ -307,9 +307,7 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
         raise InvalidParameter(
             "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
         )
-    law, step = mechanism.noise, float(mechanism.step)
-    # The law is symmetric: P(|noise| > reach) <= 1 - confidence.
-    reach = -law.quantile(float((1 - share) / 2)) * step
+    reach, step = find_reach(mechanism, share), float(mechanism.step)
     # Fresh noise has its own law whatever was selected before, so the interval holds after a selection as
     # well (docs/proofs/intervals.md).
     values = released.value if isinstance(released, Value) else released.values
@@ -321,3 +319,13 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     unfolded = np.clip(values, low, high)
     ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
     return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))
+
+
+def find_reach(mechanism: Any, confidence: Fraction) -> float:
+    """Return how far the noise on one answer reaches, in its unit: half the width of an interval.
+
+    The noise exceeds it in size with a probability of at most 1 - confidence.
+    """
+    # The law is symmetric: half of what is left lies on each side.
+    steps = -mechanism.noise.quantile(float((1 - confidence) / 2))
+    return float(steps * float(mechanism.step))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sordino.constraints import Number, to_fraction
 from sordino.estimators.gaps import combine_gaps, combine_group
 from sordino.estimators.intervals import interval
-from sordino.noise import Geometric
+from sordino.noise import DiscreteGaussian, Geometric
 from sordino.releases import HybridTop, Positives, TopK, Value, Values
 
 Floats = NDArray[np.float64]
@@ -31,6 +31,9 @@ _WORTHWHILE = 0.8
 _NORMAL_999 = 3.0902
 # Rows that lead the best loser by ln(10) over the rate of the noise, or ln(k), were not found by their noise.
 _LEAST_LEAD = 10
+# Discrete Gaussian noise of a rate above 1 has less than 1e-300 beyond so many steps.
+_NARROW_REACH = 40
+_TAIL_ROUNDING = 1e-11
 
 
 @final
@@ -161,6 +164,9 @@ def share_confidence(confidence: Number, count: int, *, simultaneous: bool) -> t
 def _combine_rows(selection: TopK | HybridTop | Positives, fresh: Values) -> Floats:
     """Return gaps and measurements combined, NaN where the gaps are not used."""
     k = fresh.values.size
+    # Gumbel noise selects without gaps.
+    if not selection.gaps.size or np.isnan(selection.gaps).all():
+        return np.full(k, np.nan)
     if isinstance(selection, Positives):
         whole = combine_gaps(selection, fresh)
         worth = whole.variances <= _WORTHWHILE * fresh.standard_error**2
@@ -262,7 +268,22 @@ def _test_measurements(fresh: Values) -> list[float | None]:
     """Return p-values of "this row is no larger than the next one" from measurements; none of the last."""
     noise, step = fresh.mechanism.noise, float(fresh.mechanism.step)
     leads = np.rint(-np.diff(fresh.values) / step).tolist()
+    if isinstance(noise, DiscreteGaussian):
+        return [*(_gaussian_difference_tail(noise, lead) for lead in leads), None]
     return [*(_difference_tail(float(noise.rate), lead) for lead in leads), None]
+
+
+def _gaussian_difference_tail(noise: DiscreteGaussian, lead: float) -> float:
+    """Return the chance that two draws of discrete Gaussian noise differ by `lead` or more, rounded up."""
+    if noise.rate > 1:
+        # No wider than a few steps: all draws of the second one.
+        drawn = np.arange(-_NARROW_REACH, _NARROW_REACH + 1)
+        tail = float((noise.pmf(drawn) * noise.sf(drawn + int(lead) - 1)).sum())
+    else:
+        # Nearly discrete Gaussian noise of twice the variance: docs/proofs/selected-rows.md, "Order".
+        waves = math.exp(-(math.pi**2) / (2 * float(noise.rate)))
+        tail = float(DiscreteGaussian(noise.rate / 2).sf(int(lead) - 1)) * (1 + 5 * waves)
+    return min(1.0, tail * (1 + _TAIL_ROUNDING))
 
 
 def _difference_tail(rate: float, lead: float) -> float:

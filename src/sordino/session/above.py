@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, cast, final
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, to_fraction
-from sordino.cost import Cost, Pure, compose
-from sordino.data import Domain, PrivacyUnit
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    OrNone,
+    one_of,
+    to_fraction,
+)
+from sordino.cost import ZCDP, Cost, Pure, compose
+from sordino.data import CountQuestion, Domain, PrivacyUnit
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import lower_bound
-from sordino.estimators.rows import estimate_rows
-from sordino.mechanisms import AdaptiveSparseVector, LaplaceMechanism, SparseVector
+from sordino.estimators.rows import estimate_rows, share_confidence
+from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
+from sordino.session.noise_choice import (
+    NOISE_MEANS,
+    MeasureNoise,
+    Terms,
+    choose_finder,
+    choose_rho,
+    find_terms,
+    measure,
+)
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
@@ -98,8 +117,14 @@ class AboveRequest(Request[AboveItems]):
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
     # The sparse vector checks its own parameters; those that are not given keep its defaults.
-    noise: Literal["exponential", "laplace"] | None = parameter(
-        checked_later, "Of the answers; exponential if nothing is said.", default=None
+    noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
+        OrNone(one_of("exponential", "laplace", "gumbel")),
+        "Of the answers: exponential or laplace, both pure, with gaps; or gumbel, without, which needs a "
+        "measurement. If nothing is said, what the account gets more from.",
+        default=None,
+    )
+    measure_noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
     )
     split: Number | Literal["variance", "success"] | None = parameter(
         checked_later,
@@ -127,13 +152,25 @@ class AboveRequest(Request[AboveItems]):
         epsilon, threshold = to_fraction(self.epsilon), to_fraction(self.threshold)
         rest = epsilon * (0 if self.measure_share is None else to_fraction(self.measure_share))
         find = self._build_finder(question.domain, question.sensitivity, epsilon - rest, threshold)
+        # Each item that is found spends tokens.
+        most = find.tokens // min(find.branch_tokens)
+        paid: Cost = Pure(epsilon=rest)
         if self.measure_share is not None:
-            # Each item that is found spends tokens: so many can be found at most.
-            check_measurable("above", question, rest, find.tokens // min(find.branch_tokens))
+            check_measurable("above", question, rest, most)
+        terms = find_terms(
+            "above.noise, as measure_noise,",
+            table.price,
+            compose(find.cost, paid),
+            forced=self.noise == "gumbel" or self.measure_noise == "gaussian",
+        )
+        chosen, rho = self._choose_noise(question, terms, find, rest, most)
+        if rho is not None:
+            paid = ZCDP(rho=rho)
 
         charged = yield Reservation(
-            # How many items are measured is known only after they are found: a pure cost is reserved.
-            (find,) if self.measure_share is None else (find, Pure(epsilon=rest)),
+            # How many items are measured is known only after they are found: a cost is reserved that covers
+            # any number of them.
+            (chosen,) if self.measure_share is None else (chosen, paid),
             {
                 "item": self.item,
                 "where": self.where,
@@ -147,8 +184,8 @@ class AboveRequest(Request[AboveItems]):
         # A domain that was assumed public may turn out to be empty.
         if not len(counts.labels):
             raise DataSourceError.after_charge()
-        found = charged.release(find, counts.values, **places(counts))
-        mechanisms: tuple[Any, ...] = (find,)
+        found = charged.release(chosen, counts.values, **places(counts))
+        mechanisms: tuple[Any, ...] = (chosen,)
         spent: Cost = found.cost
         # Without a measurement only the gap bounds a count, from below.
         each, together = self._share_confidence()
@@ -157,8 +194,8 @@ class AboveRequest(Request[AboveItems]):
         true_high, estimates = high, found.estimates
         if self.measure_share is not None and found.indices.size:
             # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
-            measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))
-            fresh = charged.release(measure, counts.at(found.indices))
+            measured = measure(question, rest, rho, found.indices.size)
+            fresh = charged.release(measured, counts.at(found.indices))
             said = estimate_rows(
                 found,
                 fresh,
@@ -169,11 +206,12 @@ class AboveRequest(Request[AboveItems]):
             low, high = said.low.tolist(), said.high.tolist()
             true_low, true_high = said.true_low.tolist(), said.true_high.tolist()
             estimates, each, together = said.estimate, said.confidence, said.together
-            mechanisms, spent = (find, measure), compose(spent, fresh.cost)
+            mechanisms, spent = (chosen, measured), compose(spent, fresh.cost)
         rows = tuple(
             AboveItem(
                 item=counts.labels[index],
-                gap=float(found.gaps[i]),
+                # Gumbel noise has no gaps.
+                gap=None if math.isnan(found.gaps[i]) else float(found.gaps[i]),
                 branch=int(found.branches[i]),
                 estimate=float(estimates[i]),
                 low=low[i],
@@ -194,6 +232,41 @@ class AboveRequest(Request[AboveItems]):
             simulated=found.simulated,
         )
 
+    def _choose_noise(
+        self, question: CountQuestion, terms: Terms | None, find: Finder, rest: Fraction, most: int
+    ) -> tuple[Finder | GumbelSparseVector, Fraction | None]:
+        """Return what finds, and the rho of Gaussian noise that measures; None with pure noise."""
+        # What is special about pure noise was asked for by name, or the rows of a range are not listed.
+        shaped = self.adaptive or any(
+            given is not None
+            for given in (self.split, self.correction, self.correction_run, self.correction_margin)
+        )
+        alone = self.measure_share is None or shaped or not_listed(question.domain) is not None
+        if alone and self.noise == "gumbel":
+            raise InvalidParameter(
+                "above.noise must be exponential or laplace without measure_share, with adaptive, split or a "
+                "correction, and for the labels of a range; got 'gumbel'."
+            )
+        if self.measure_share is None:
+            if self.measure_noise == "gaussian":
+                raise InvalidParameter("above.measure_noise must go with measure_share; got it alone.")
+            return find, None
+        each, _ = share_confidence(CONFIDENCE, most, simultaneous=self.simultaneous)
+        rho = choose_rho(
+            terms,
+            self.measure_noise,
+            # The rule looks at as many items as can be found.
+            measure(question, rest, None, most),
+            question.joint(most, "l2"),
+            paid=Pure(epsilon=rest),
+            confidence=each,
+        )
+        if terms is not None and terms.open and rho is None:
+            # No interval is shorter, so that the account keeps its epsilons.
+            terms = None
+        chosen = find if alone else choose_finder(terms, self.noise, cast("SparseVector", find))
+        return chosen, rho
+
     def _share_confidence(self) -> tuple[Number, float]:
         """Return the confidence of each bound that a gap gives, and that of all together."""
         # At most so many are found, and the chances to be wrong add up: nothing is known of how they depend.
@@ -210,7 +283,7 @@ class AboveRequest(Request[AboveItems]):
         if run is None and (self.correction == "optimal" or self.split == "success"):
             run = expected_run(domain, self.positives)
         shape = {
-            "noise": self.noise,
+            "noise": None if self.noise == "gumbel" else self.noise,
             "split": self.split,
             "correction": self.correction,
             "correction_run": run,

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
-from sordino.constraints import POSITIVE, TRUTH, Number, shown, to_fraction
-from sordino.cost import Pure
+from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, shown, to_fraction
+from sordino.cost import ZCDP, Cost, Pure
 from sordino.data import prepare_counts
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
-from sordino.mechanisms import LaplaceMechanism
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.sensitivity import Sensitivity
+from sordino.session.noise_choice import (
+    NOISE_MEANS,
+    Additive,
+    MeasureNoise,
+    choose_rho,
+    find_terms,
+)
 from sordino.session.request import (
     CONFIDENCE,
     LISTED,
@@ -33,6 +40,7 @@ from sordino.session.request import (
 from sordino.session.results import Count, CountedItem, Histogram
 
 if TYPE_CHECKING:
+    from sordino.data import CountQuestion
     from sordino.mechanisms import FoldedMechanism
 
 Bounds = tuple[Fraction, Fraction]
@@ -51,11 +59,12 @@ class HistogramRequest(Request[Histogram]):
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
+    noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
 
     def steps(self, table: Table) -> Steps[Histogram]:
         """Measure every item of the domain."""
         question = ask_items(table, self.item, self.domain, self.where)
-        size, epsilon, bounds = size_of(question.domain), to_fraction(self.epsilon), self.bounds
+        size = size_of(question.domain)
         unlisted = not_listed(question.domain)
         if unlisted is not None and unlisted > LISTED:
             raise InvalidParameter(
@@ -64,15 +73,13 @@ class HistogramRequest(Request[Histogram]):
             )
         # Bounds that are too close for a single count are refused here, before the charge, also where the
         # size is not known yet.
-        _ = _build_count_noise(self.name, epsilon, question.joint(1), bounds)
-        planned = (
-            None if size is None else _build_count_noise(self.name, epsilon, question.joint(size), bounds)
-        )
+        noise = _CountNoise(self, table, question, size)
+        planned = None if size is None else noise.build(size)
 
         charged = yield Reservation(
-            # Without a size there is no mechanism yet; whichever it will be, it costs the budget.
-            (planned or Pure(epsilon=epsilon),),
-            {"item": self.item, "where": self.where, "bounds": bounds},
+            # Without a size there is no mechanism yet; whichever it will be, it costs at most that.
+            (planned or noise.most,),
+            {"item": self.item, "where": self.where, "bounds": self.bounds},
             question.domain,
         )
         counts = charged.read(question)
@@ -80,9 +87,8 @@ class HistogramRequest(Request[Histogram]):
         if not values.size:
             # A domain that was assumed public may turn out to be empty, which is seen only after the charge.
             raise DataSourceError.after_charge()
-        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
-        # budget.
-        mechanism = planned or _build_count_noise(self.name, epsilon, question.joint(values.size), bounds)
+        # A domain that was assumed public has a size only now; the noise grows with it, the cost does not.
+        mechanism = planned or noise.build(values.size)
         fresh = charged.release(mechanism, values)
         each, together = share_confidence(CONFIDENCE, values.size, simultaneous=self.simultaneous)
         # Not cut at 0, as the counts are not: so they can be added up without bias.
@@ -119,13 +125,12 @@ class _NumberRequest(Request[Count]):
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
+    noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
 
     def steps(self, table: Table) -> Steps[Count]:
         """Measure one number."""
         question = prepare_counts(table.source, table.unit, kind=self.counted, where=self.where)
-        mechanism = _build_count_noise(
-            self.name, to_fraction(self.epsilon), question.sensitivity, self.bounds
-        )
+        mechanism = _CountNoise(self, table, question, 1).build(1)
 
         charged = yield Reservation(
             (mechanism,), {"where": self.where, "bounds": self.bounds}, question.domain
@@ -168,25 +173,87 @@ class CountUnitsRequest(_NumberRequest):
     counted: ClassVar[Literal["rows", "units"]] = "units"
 
 
-def _build_count_noise(
-    name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Any
-) -> LaplaceMechanism | FoldedMechanism:
-    """Return what releases counts: within the declared range, if there is one."""
-    if bounds is None:
-        return LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity)
-    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+@final
+class _CountNoise:
+    """What releases counts: within the declared range if there is one, else with pure or Gaussian noise.
 
-    low, high = bounds
-    bound = POSITIVE("bound", sensitivity.bound)
-    if bound > (high - low) * (sensitivity.size or 1):
-        raise InvalidParameter(
-            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got "
-            f"{shown(low)} and {shown(high)}."
-        )
-    return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
+    Parameters
+    ----------
+    request : HistogramRequest, CountRequest or CountUnitsRequest
+        What was asked for.
+    table : Table
+        Its account decides which noise there is.
+    question : CountQuestion
+        What the engine is asked.
+    size : int or None
+        How many counts, as far as that is known before the charge.
+    """
+
+    def __init__(
+        self,
+        request: HistogramRequest | _NumberRequest,
+        table: Table,
+        question: CountQuestion,
+        size: int | None,
+    ) -> None:
+        self._request, self._question = request, question
+        self._epsilon = to_fraction(request.epsilon)
+        self._rho: Fraction | None = None
+        self.most: Cost = Pure(epsilon=self._epsilon)
+        # Where the number is not known yet, a single count decides: if Gaussian noise is smaller on it than
+        # pure noise of the same price, it is so on several counts even more.
+        pure = self._build_pure(size or 1)
+        if isinstance(pure, LaplaceMechanism):
+            if size is not None:
+                self.most = pure.cost
+            terms = find_terms(
+                f"{request.name}.noise", table.price, pure.cost, forced=request.noise == "gaussian"
+            )
+            self._rho = choose_rho(
+                terms,
+                request.noise,
+                pure,
+                self._find_moves(size or 1, "l2"),
+                paid=self.most,
+                confidence=CONFIDENCE,
+            )
+            if self._rho is not None:
+                self.most = ZCDP(rho=self._rho)
+        elif request.noise == "gaussian":
+            raise InvalidParameter(
+                f"{request.name}.noise must be laplace with bounds, within which noise is folded; "
+                "got 'gaussian'."
+            )
+
+    def build(self, size: int) -> Additive | FoldedMechanism:
+        """Return the mechanism of so many counts; it costs at most `most`."""
+        if self._rho is None:
+            return self._build_pure(size)
+        return GaussianMechanism(rho=self._rho, sensitivity=self._find_moves(size, "l2"))
+
+    def _find_moves(self, size: int, norm: Literal["l1", "l2"]) -> Sensitivity:
+        """Return how far so many counts move between neighbors."""
+        # A number alone moves by as much in every norm.
+        question = self._question
+        return question.joint(size, norm) if question.kind == "items" else question.sensitivity
+
+    def _build_pure(self, size: int) -> LaplaceMechanism | FoldedMechanism:
+        request, sensitivity = self._request, self._find_moves(size, "l1")
+        if request.bounds is None:
+            return LaplaceMechanism(epsilon=self._epsilon, sensitivity=sensitivity)
+        from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+
+        low, high = (to_fraction(end) for end in request.bounds)
+        bound = POSITIVE("bound", sensitivity.bound)
+        if bound > (high - low) * (sensitivity.size or 1):
+            raise InvalidParameter(
+                f"{request.name}.bounds must be at least as far apart as one unit can move a count, "
+                f"{shown(bound)}; got {shown(low)} and {shown(high)}."
+            )
+        return FoldedMechanism(lower=low, upper=high, epsilon=self._epsilon, sensitivity=sensitivity)
 
 
-def _output_range_of(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+def _output_range_of(mechanism: Additive | FoldedMechanism) -> tuple[float, float] | None:
     # Only folded noise keeps within a range.
     found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
     return found

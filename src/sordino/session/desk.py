@@ -14,7 +14,7 @@ from sordino.cost import Cost, compose
 from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
-from sordino.ledger import Ledger
+from sordino.ledger import Ledger, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 from sordino.session.keeping import Payments
@@ -61,6 +61,11 @@ class Desk:
     def __init__(self, source: Source, unit: PrivacyUnit, ledger: Ledger | None, entropy: Entropy) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments = Payments()
+
+    @property
+    def price(self) -> Price | None:
+        """How the account that pays counts costs in this moment; None if nobody pays."""
+        return None if self.ledger is None else self.ledger.find_price()
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""

@@ -19,6 +19,7 @@ from sordino.declared import Declared
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import check_rates_from
+from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.receipt import Receipt, read_clock
 from sordino.remnants import no_remnants
@@ -53,6 +54,11 @@ class Table(Protocol):
     @property
     def unit(self) -> PrivacyUnit:
         """Whom the guarantee protects."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """How the account that pays counts costs in this moment; None if nobody pays."""
         ...
 
     def salt(self) -> bytes:

@@ -40,7 +40,8 @@ class TopItem:
         so many items at most, as `low` and `high` are: true counts may stand in another order.
     gap : float or None
         Lead over the next row, noise of the selection included; in the last row the margin over the best item
-        left out (None if none is), or the lead over the threshold if that ended the list.
+        left out (None if none is), or the lead over the threshold if that ended the list. None with Gumbel
+        noise.
     """
 
     rank: int
@@ -122,8 +123,8 @@ class AboveItem:
     ----------
     item : str
         The label.
-    gap : float
-        How far its noisy count lay above the noisy threshold: raw, noise included.
+    gap : float or None
+        How far its noisy count lay above the noisy threshold: raw, noise included. None with Gumbel noise.
     branch : int
         Which test found it, counted from 0: with `adaptive`, test 0 is the cheapest and finds what lies far
         above.
@@ -141,7 +142,7 @@ class AboveItem:
     """
 
     item: str
-    gap: float
+    gap: float | None
     branch: int
     estimate: float
     low: float | None

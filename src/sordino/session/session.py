@@ -6,25 +6,20 @@ Order of work of every release: public parameters, then the public schema, then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, cast, final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from sordino.constraints import FINITE, Number
-from sordino.data import CsvFormat, PrivacyUnit, open_source
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.ledger import ChargedStream, Ledger
+from sordino.ledger import ChargedStream
 from sordino.remnants import no_remnants
 from sordino.session.above import AboveRequest, build_watch
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
-from sordino.session.desk import Batch, Desk
-from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
-from sordino.session.request import Progress, R, Request
+from sordino.session.request import Progress
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
+from sordino.session.session_base import SessionBase
 from sordino.session.top_k import TopKRequest
-from sordino.sheet import Sheet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,11 +30,12 @@ if TYPE_CHECKING:
     from sordino.releases import Values
     from sordino.session.bounded_total import BoundedValue
     from sordino.session.local import Reported
+    from sordino.session.noise_choice import MeasureNoise
     from sordino.session.table_numbers import Groups
 
 
 @final
-class Session:
+class Session(SessionBase):
     """Private releases about one table, each charged to a ledger before a row is read.
 
     Parameters
@@ -85,59 +81,6 @@ class Session:
     """
 
     @no_remnants
-    def __init__(
-        self,
-        source: Any,
-        *,
-        unit: PrivacyUnit,
-        ledger: Ledger | Unsaid | None = MUST_BE_GIVEN,
-        entropy: Entropy = SYSTEM,
-        csv: CsvFormat | None = None,
-        name: str | None = None,
-    ) -> None:
-        # What can be seen from the arguments alone is said before the source is opened.
-        if not isinstance(unit, PrivacyUnit):
-            raise InvalidParameter(
-                "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
-            )
-        # Looked at and not renewed: each release renews it when it begins.
-        payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
-        self._batch: Batch | None = None
-        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, payer, entropy)
-        # An account is about one source, which a table in memory has only by a name.
-        if payer is not None and self._desk.source.identity is None:
-            raise InvalidParameter(
-                "Session.name must say what the ledger calls this source, which has no path; got None."
-            )
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Which rows count in no release, by rules that look at one row alone, in words.
-
-        How many they are is private.
-
-        Examples
-        --------
-        >>> import polars as pl
-        >>> import sordino as sd
-        >>> visits = pl.DataFrame({"guest": ["Ann", None, "Bo"]})
-        >>> sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None).left_out
-        ('rows without a value in guest',)
-        """
-        return self._desk.list_left_out()
-
-    def __repr__(self) -> str:
-        return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the session; it holds nothing open between releases."""
-
-    @no_remnants
     def top_k(
         self,
         item: str,
@@ -148,7 +91,8 @@ class Session:
         threshold: Number | None = None,
         where: str | None = None,
         selection_share: Number = 0.5,
-        noise: Literal["exponential", "laplace"] = "exponential",
+        noise: Literal["exponential", "laplace", "gumbel"] | None = None,
+        measure_noise: MeasureNoise | None = None,
         simultaneous: bool = False,
         progress: Progress | None = None,
     ) -> TopItems:
@@ -175,8 +119,12 @@ class Session:
             A row predicate (docs/decisions/0005-predicates.md).
         selection_share : number
             In (0, 1).
-        noise : {"exponential", "laplace"}
-            Noise of the selection.
+        noise : {"exponential", "laplace", "gumbel"}, optional
+            Noise of the selection. The first two have a pure epsilon, and gaps at no extra cost. Gumbel noise
+            has no gaps; on an account with a delta, and on a zCDP account, it selects better for what is
+            paid. None: "exponential", or "gumbel" where the account gets more from it.
+        measure_noise : {"laplace", "gaussian"}, optional
+            Noise of the measurement, as `noise` of `count`.
         simultaneous : bool
             Whether the intervals of all rows hold together with 95 %, instead of each by itself.
         progress : callable, optional
@@ -207,6 +155,7 @@ class Session:
                 where=where,
                 selection_share=selection_share,
                 noise=noise,
+                measure_noise=measure_noise,
                 simultaneous=simultaneous,
             ),
             progress,
@@ -224,7 +173,8 @@ class Session:
         where: str | None = None,
         adaptive: bool = False,
         measure_share: Number | None = None,
-        noise: Literal["exponential", "laplace"] | None = None,
+        noise: Literal["exponential", "laplace", "gumbel"] | None = None,
+        measure_noise: MeasureNoise | None = None,
         split: Number | Literal["variance", "success"] | None = None,
         correction: Number | Literal["optimal"] | None = None,
         correction_run: int | None = None,
@@ -260,7 +210,11 @@ class Session:
         measure_share : number, optional
             In (0, 1): share of epsilon for a fresh measurement of what was found, with intervals; unspent if
             nothing was. None: the gaps alone give estimates and lower bounds, at no extra cost.
-        noise, split, correction, correction_margin : optional
+        noise : {"exponential", "laplace", "gumbel"}, optional
+            As for `top_k`. Gumbel noise needs `measure_share`: it has no gaps.
+        measure_noise : {"laplace", "gaussian"}, optional
+            Noise of the measurement, as `noise` of `count`.
+        split, correction, correction_margin : optional
             As for `SparseVector` and `AdaptiveSparseVector`. Without a correction each item below the
             threshold has its own chance of being found by noise: for a domain of many items of which few lie
             above, ask for correction="optimal".
@@ -293,6 +247,7 @@ class Session:
                 adaptive=adaptive,
                 measure_share=measure_share,
                 noise=noise,
+                measure_noise=measure_noise,
                 split=split,
                 correction=correction,
                 correction_run=correction_run,
@@ -311,6 +266,7 @@ class Session:
         domain: Any,
         where: str | None = None,
         bounds: tuple[Number, Number] | None = None,
+        noise: MeasureNoise | None = None,
         simultaneous: bool = False,
         progress: Progress | None = None,
     ) -> Histogram:
@@ -323,6 +279,8 @@ class Session:
         ----------
         bounds : tuple of number, optional
             A declared range (low, high) of every count, as for `count`.
+        noise : {"laplace", "gaussian"}, optional
+            As for `count`. With many counts Gaussian noise is far smaller.
         """
         return self._do(
             HistogramRequest(
@@ -331,6 +289,7 @@ class Session:
                 domain=domain,
                 where=where,
                 bounds=bounds,
+                noise=noise,
                 simultaneous=simultaneous,
             ),
             progress,
@@ -343,6 +302,7 @@ class Session:
         epsilon: Number,
         where: str | None = None,
         bounds: tuple[Number, Number] | None = None,
+        noise: MeasureNoise | None = None,
         progress: Progress | None = None,
     ) -> Count:
         """Release the number of rows.
@@ -359,6 +319,10 @@ class Session:
             A declared range (low, high), public: the count is published within a slightly wider one,
             `output_range`, and unbiased wherever it lies in the declared range. A count beyond is moved to
             its nearer end by rule (`FoldedMechanism`).
+        noise : {"laplace", "gaussian"}, optional
+            Laplace noise has a pure epsilon, Gaussian noise has none. On an account with a delta, and on a
+            zCDP account, it costs as much as Laplace noise of this `epsilon` is worth there. None: Gaussian
+            where its interval is shorter; on a pure account, and without one, Laplace.
         progress : callable, optional
             Called with percentages while the engine works.
 
@@ -379,7 +343,7 @@ class Session:
         >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
         ([-0.58, 100.58], True)
         """
-        return self._do(CountRequest(epsilon=epsilon, where=where, bounds=bounds), progress)
+        return self._do(CountRequest(epsilon=epsilon, where=where, bounds=bounds, noise=noise), progress)
 
     @no_remnants
     def count_distinct_units(
@@ -388,10 +352,11 @@ class Session:
         epsilon: Number,
         where: str | None = None,
         bounds: tuple[Number, Number] | None = None,
+        noise: MeasureNoise | None = None,
         progress: Progress | None = None,
     ) -> Count:
         """Release the number of distinct units. Parameters as for `count`."""
-        return self._do(CountUnitsRequest(epsilon=epsilon, where=where, bounds=bounds), progress)
+        return self._do(CountUnitsRequest(epsilon=epsilon, where=where, bounds=bounds, noise=noise), progress)
 
     @no_remnants
     def quantile(
@@ -831,93 +796,3 @@ class Session:
         mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
-
-    @contextmanager
-    def batch(self) -> Iterator[Batch]:
-        """Collect the releases of the block, charge them together, and read rows only then.
-
-        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged
-        in one reservation, or `BudgetExceeded` is raised and nothing was read. An error inside the block
-        charges nothing; one after the charge keeps it all. Since the list is fixed before anything is read,
-        the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
-
-        Yields
-        ------
-        Batch
-            With `cost`.
-
-        Raises
-        ------
-        InvalidParameter
-            If a batch is open already.
-        """
-        if self._batch is not None:
-            raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
-        self._batch = batch = Batch()
-        try:
-            yield batch
-        finally:
-            # After an error in the block, too: nothing was charged then, and what was asked is dropped.
-            self._batch = None
-        if batch.asked:
-            # The list is fixed from here on, before anything is read.
-            releases = self._desk.run([(started, progress) for started, progress, _ in batch.asked])
-            for (_, _, pending), release in zip(batch.asked, releases, strict=True):
-                pending.fill(release)
-
-    @no_remnants
-    def keep(self, release: Any, sheet: Sheet | None = None) -> None:
-        """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
-
-        It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may read the
-        ledger may read it then. `Ledger.read_release` returns it, and ``sordino ledger release`` prints it.
-        The releases of a batch have one id: they are numbered in the order in which they are kept.
-
-        Parameters
-        ----------
-        release : object
-            A release that this session has made, after the end of its batch, if it was made in one.
-        sheet : Sheet, optional
-            How it is printed; nothing but what was released may stand there. Without it all that the release
-            says of itself is.
-
-        Raises
-        ------
-        InvalidParameter
-            If the release is not one of this session, or its session has no ledger; for what `randomize`
-            released, which is as long as the table.
-        LedgerConflict
-            If its charge could not be settled.
-        LedgerError
-            If the ledger cannot be written. The release and its charge stay as they are.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import polars as pl
-        >>> import sordino as sd
-        >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"]})
-        >>> folder, unit = tempfile.TemporaryDirectory(), sd.PrivacyUnit("customer")
-        >>> account = {"account": "orders", "budget": sd.Budget(epsilon=1), "adjacency": "add-remove"}
-        >>> ledger = sd.Ledger.create(folder.name + "/budget.db", unit=unit, source="name:orders", **account)
-        >>> session = sd.Session(orders, unit=unit, ledger=ledger, name="orders")
-        >>> customers = session.count_distinct_units(epsilon=0.5)
-        >>> session.keep(customers)
-        >>> again = ledger.read_release(customers.receipt.id)
-        >>> again.rows[0]["estimate"] == customers.estimate
-        True
-        >>> folder.cleanup()
-        """
-        self._desk.keep(release, sheet)
-
-    def _do(self, request: Request[R], progress: Progress | None) -> R:
-        """Release now, or with the batch that is open."""
-        # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
-        started = self._desk.start(request)
-        # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
-        done: R = (
-            self._desk.run([(started, progress)])[0]
-            if self._batch is None
-            else cast("Any", self._batch.add(started, progress))
-        )
-        return done

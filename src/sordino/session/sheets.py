@@ -13,7 +13,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import HasEstimate, Values, plain
 from sordino.session.local import Reported
 from sordino.session.table_numbers import GroupRow, Groups
-from sordino.sheet import Sheet, describe_receipt, list_facts
+from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises
 
 # What every sheet says in its own words.
 _IN_FACTS = frozenset({"type", "cost", "simulated", "exact", "receipt", "mechanism", "numbers_share"})
@@ -51,6 +51,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
         **dict(sorted(beside.items())),
         mechanism=said["mechanism"],
     )
+    facts |= list_noises(getattr(release, "mechanism", None))
     # Several quantiles have one share, which each of them carries.
     share = getattr(release[0] if isinstance(release, tuple) else release, "numbers_share", None)
     if share is not None:

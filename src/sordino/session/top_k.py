@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal, final
 
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, one_of, to_fraction
-from sordino.cost import Pure, compose
+from sordino.cost import ZCDP, Cost, Pure, compose
+from sordino.data import CountQuestion
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
-from sordino.estimators.rows import estimate_rows, find_unclear
-from sordino.mechanisms import HybridTopK, LaplaceMechanism, NoisyTopK
+from sordino.estimators.rows import estimate_rows, find_unclear, share_confidence
+from sordino.mechanisms import HybridTopK, NoisyTopK
+from sordino.session.noise_choice import (
+    NOISE_MEANS,
+    MeasureNoise,
+    choose_rho,
+    choose_selection,
+    find_terms,
+    measure,
+)
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
@@ -51,8 +62,14 @@ class TopKRequest(Request[TopItems]):
     selection_share: Number = parameter(
         SHARE, "Share of epsilon that chooses; the rest measures.", default=0.5
     )
-    noise: Literal["exponential", "laplace"] = parameter(
-        one_of("exponential", "laplace"), "Of the selection.", default="exponential"
+    noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
+        OrNone(one_of("exponential", "laplace", "gumbel")),
+        "Of the selection: exponential (one-sided) or laplace, both pure, with gaps; or gumbel, without. If "
+        "nothing is said, what the account gets more from.",
+        default=None,
+    )
+    measure_noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
 
@@ -66,29 +83,41 @@ class TopKRequest(Request[TopItems]):
         check_listable("top_k.k", k, question.domain)
         threshold = None if self.threshold is None else to_fraction(self.threshold)
         epsilon, share = to_fraction(self.epsilon), to_fraction(self.selection_share)
-        chosen: dict[str, Any] = {
-            "k": k,
-            "epsilon": epsilon * share,
-            "sensitivity": question.sensitivity,
-            "noise": self.noise,
-            "domain_size": not_listed(question.domain),
-        }
-        # A list of k items leaves nobody but the threshold: less noise, where counts move both ways.
-        alone = size if size == k and chosen["domain_size"] is None else None
-        choose = (
-            NoisyTopK(**chosen)
-            if threshold is None
-            else HybridTopK(threshold=threshold, candidates=alone, **chosen)
-        )
         rest = epsilon * (1 - share)
+        build = partial(self._build_selection, question, size, threshold)
+        choose = build(noise=self._pure_noise, epsilon=epsilon * share)
         if threshold is not None:
             check_measurable("top_k", question, rest, k)
+        pure = measure(question, rest, None, k)
+        # With a threshold it is not known yet how many items are measured: a cost is reserved that covers
+        # any number of them.
+        paid: Cost = pure.cost if threshold is None else Pure(epsilon=rest)
+        terms = find_terms(
+            "top_k.noise, as measure_noise,",
+            table.price,
+            compose(choose.cost, paid),
+            forced=self.noise == "gumbel" or self.measure_noise == "gaussian",
+        )
+        each, _ = share_confidence(CONFIDENCE, k, simultaneous=self.simultaneous)
+        rho = choose_rho(terms, self.measure_noise, pure, question.joint(k, "l2"), paid=paid, confidence=each)
+        if terms is not None and terms.open and rho is None:
+            # No interval is shorter, so that the account keeps its epsilons.
+            terms = None
+        # Gumbel noise has no threshold to stop at, and needs every item listed.
+        if isinstance(choose, NoisyTopK) and choose.domain_size is None:
+            choose = choose_selection(terms, self.noise, choose, build)
+        elif self.noise == "gumbel":
+            raise InvalidParameter(
+                "top_k.noise must be exponential or laplace with a threshold, and for the labels of a range; "
+                "got 'gumbel'."
+            )
+        if rho is not None:
+            paid = ZCDP(rho=rho)
         # Without a threshold exactly k items are measured, which is known before the charge.
-        measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
+        measure_all = measure(question, rest, rho, k)
 
         charged = yield Reservation(
-            # With a threshold it is not known yet how many items are measured: a pure cost is reserved.
-            (choose, measure_all if threshold is None else Pure(epsilon=rest)),
+            (choose, measure_all if threshold is None else paid),
             {"item": self.item, "k": k, "threshold": threshold, "where": self.where},
             question.domain,
         )
@@ -109,10 +138,8 @@ class TopKRequest(Request[TopItems]):
                 cost=top.cost,
                 simulated=top.simulated,
             )
-        measure = (
-            measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
-        )
-        fresh = charged.release(measure, counts.at(top.indices))
+        measured = measure_all if found == k else measure(question, rest, rho, found)
+        fresh = charged.release(measured, counts.at(top.indices))
         said = estimate_rows(
             top,
             fresh,
@@ -121,8 +148,8 @@ class TopKRequest(Request[TopItems]):
             capped=table.unit.max_rows is not None,
         )
         unclear = find_unclear(top, fresh, confidence=CONFIDENCE)
-        # Where every item of the domain is selected, the last one leads over none.
-        gaps = [*top.gaps.tolist(), None]
+        # Where every item of the domain is selected, the last one leads over none. Gumbel noise has no gaps.
+        gaps = [*top.gaps.tolist(), *[None] * (found - top.gaps.size)]
         rows = tuple(
             TopItem(
                 rank=rank + 1,
@@ -145,7 +172,35 @@ class TopKRequest(Request[TopItems]):
             crossed=crossed,
             confidence=said.confidence,
             together=said.together,
-            mechanism=(choose, measure),
+            mechanism=(choose, measured),
             cost=spent,
             simulated=top.simulated,
         )
+
+    @property
+    def _pure_noise(self) -> str:
+        """The pure noise of the selection, which says what is paid for it."""
+        return "laplace" if self.noise == "laplace" else "exponential"
+
+    def _build_selection(
+        self,
+        question: CountQuestion,
+        size: int | None,
+        threshold: Fraction | None,
+        *,
+        noise: str,
+        epsilon: Fraction,
+    ) -> NoisyTopK | HybridTopK:
+        unlisted = not_listed(question.domain)
+        chosen: dict[str, Any] = {
+            "k": self.k,
+            "epsilon": epsilon,
+            "sensitivity": question.sensitivity,
+            "noise": noise,
+            "domain_size": unlisted,
+        }
+        if threshold is None:
+            return NoisyTopK(**chosen)
+        # A list of k items leaves nobody but the threshold: less noise, where counts move both ways.
+        alone = size if size == self.k and unlisted is None else None
+        return HybridTopK(threshold=threshold, candidates=alone, **chosen)

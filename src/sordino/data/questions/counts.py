@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import one_of, shown
 from sordino.data.questions.domain import Domain
-from sordino.data.questions.unit import Kind, PrivacyUnit, all_answers, each_answer
+from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
@@ -79,15 +79,17 @@ class CountQuestion:
     sql: str = field(repr=False)
     labels_sql: str = field(repr=False)
 
-    def joint(self, k: int) -> Sensitivity:
-        """Return how far `k` answers released together move between neighbors, in L1.
+    def joint(self, k: int, norm: VectorNorm = "l1") -> Sensitivity:
+        """Return how far `k` answers released together move between neighbors.
 
         Parameters
         ----------
         k : int
             How many answers, at least 1.
+        norm : {"l1", "l2"}
+            In which norm.
         """
-        return all_answers(self.kind, self.unit, k)
+        return all_answers(self.kind, self.unit, k, norm)
 
     def run(self, *, progress: Progress | None = None) -> Counts:
         """Read the rows. Call it after the charge.

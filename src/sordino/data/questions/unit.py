@@ -10,7 +10,7 @@ only one unit's contribution changes.
   every item: k counts released together move by at most k in L1.
 - Items, at most M items a unit: each count still moves by at most 1. If the unit is added or removed, at most
   M counts move. If it is replaced, it leaves at most M items and joins at most M others: 2M. In any case at
-  most k.
+  most k. Counts of which m move by at most 1 move by at most m in L1, and by the root of m in L2.
 - Items, one row one unit: as with M = 1.
 - Rows: min(rows of the unit, M) lies in 0..M. So the sum over units moves by at most M, whether the unit is
   added, removed or replaced. One row one unit: M = 1.
@@ -22,7 +22,7 @@ replaced unit can lower one count and raise another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 from sordino.constraints import ADJACENCY, COUNT, text
@@ -102,6 +102,7 @@ class PrivacyUnit:
 
 
 Kind = Literal["items", "rows", "units"]
+VectorNorm = Literal["l1", "l2"]
 
 
 def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
@@ -124,22 +125,22 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     return Sensitivity(bound=bound, monotone=_is_monotone(unit), adjacency=unit.adjacency, step=1)
 
 
-def all_answers(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
-    """Return how far `k` counts released together move between neighbors, in L1."""
+def all_answers(kind: Kind, unit: PrivacyUnit, k: int, norm: VectorNorm = "l1") -> Sensitivity:
+    """Return how far `k` counts released together move between neighbors, in one of two norms."""
     k = COUNT("k", k)
     each = each_answer(kind, unit)
     # A unit may have some items only. But a count of rows or of units it moves each time that it is asked.
     if kind != "items":
-        return each.over(k)
-    # Each of the k counts moves by at most 1, so k is a bound in any case.
-    most = k
+        return each.over(k, norm)
+    # Each of the k counts moves by at most 1, so all of them moving is a bound in any case.
+    moving = k
     cap = 1 if unit.column is None else unit.max_rows
     if cap is not None:
         # A replaced unit takes its items away and brings others: twice as many counts can move.
-        most = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
-    return Sensitivity(
-        bound=most, monotone=_is_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
-    )
+        moving = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
+    # So many counts move by 1 each, the others not at all.
+    bound = each.over(moving, norm).bound
+    return replace(each, bound=bound, norm=norm, size=k)
 
 
 def _is_monotone(unit: PrivacyUnit) -> bool:

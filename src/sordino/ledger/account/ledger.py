@@ -15,6 +15,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import Pages, names
+from sordino.ledger.account.price import Price
 from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
     ChargeLine,
@@ -204,6 +205,13 @@ class Ledger:
         # Asked anew each time: other processes charge the same account.
         row = self._pages.account()
         return amount_of(max(0, row.allowance - row.spent))
+
+    def find_price(self) -> Price:
+        """Return how the account counts costs in this moment; sessions choose their noise by it."""
+        known = self._pages.facts
+        # The other meters look at no sum, so nothing has to be asked.
+        row = self._pages.account() if known.meter == "renyi" else known
+        return Price(known.meter_at_order, row.limits, row.sums)
 
     def statement(self, *, charges: bool = True) -> Statement:
         """Return the account as of one moment.

@@ -1,0 +1,249 @@
+"""Which noise a release of a session gets: pure, or one with a smaller error for the same price.
+
+`epsilon` says what is paid: as much as pure noise of that epsilon costs on the account. On an account with a
+delta, discrete Gaussian noise of that price may be smaller, and Gumbel noise selects better. It is chosen
+where that is so.
+
+The rule knows the numbers of the account and the parameters of the release, all public, and never a row.
+Proof: docs/proofs/noise-choice.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeVar, final
+
+from sordino.constraints import to_fraction
+from sordino.cost import BoundedRange, Cost, repeat
+from sordino.data import CountQuestion
+from sordino.errors import InvalidParameter
+from sordino.estimators.intervals import find_reach
+from sordino.ledger import Price
+from sordino.ledger.account.price import RHO
+from sordino.mechanisms import (
+    GaussianMechanism,
+    GumbelSparseVector,
+    LaplaceMechanism,
+    NoisyTopK,
+    SparseVector,
+)
+from sordino.sensitivity import Sensitivity
+
+Additive = LaplaceMechanism | GaussianMechanism
+MeasureNoise = Literal["laplace", "gaussian"]
+NOISE_MEANS = "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
+# Digits that a matched rho or budget keeps; how near a budget comes to its price, and after how many tries
+# nearly is good enough.
+_DIGITS, _NEAR, _TRIES = 6, Fraction(9999, 10_000), 12
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """On which terms a release may leave pure noise.
+
+    Attributes
+    ----------
+    price : Price
+        How the account counts costs.
+    open : bool
+        Whether the account takes on no more epsilons once it does: then it is for shorter intervals alone.
+    """
+
+    price: Price
+    open: bool = False
+
+    def keeps(self, paid: Cost) -> bool:
+        """Tell whether pure noise may stay: where it costs no more than noise of another kind would."""
+        return self.open or self.price.find(paid) <= self.price.find_worth(paid)
+
+
+def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> Terms | None:
+    """Return the terms on which a release may leave pure noise; None where it stays pure.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the message.
+    price : Price or None
+        How the account counts; None where nobody pays.
+    whole : Cost
+        Of the whole release with pure noise.
+    forced : bool
+        Whether the user asks for noise without a pure epsilon.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is asked for on an account of pure epsilons.
+    """
+    if forced:
+        if price is not None and price.is_pure:
+            raise InvalidParameter(
+                f"{name} must be noise with a pure epsilon, because the account adds up pure epsilons; an "
+                "account with a delta takes Gaussian and Gumbel noise as well (sordino ledger create "
+                "--epsilon E --delta D)."
+            )
+        return Terms(price or RHO)
+    if price is None:
+        return None
+    stance = price.find_stance(whole)
+    return None if stance == "pure" else Terms(price, open=stance == "open")
+
+
+# ---- measurements ------------------------------------------------------------------------------------------
+
+
+def match_rho(price: Price, paid: Cost) -> Fraction:
+    """Return the rho that costs at most what `paid` is worth, and hardly less."""
+    # A rho adds its order times that to a divergence; rounded down, so that it is never more.
+    return _shorten_down(price.find_worth(paid) / price.order)
+
+
+def choose_rho(
+    terms: Terms | None,
+    noise: MeasureNoise | None,
+    pure: Additive,
+    moved: Sensitivity,
+    *,
+    paid: Cost,
+    confidence: float,
+) -> Fraction | None:
+    """Return the rho of Gaussian noise that measures in place of pure noise; None where that stays.
+
+    Parameters
+    ----------
+    terms : Terms or None
+        What `find_terms` returned.
+    noise : {"laplace", "gaussian"} or None
+        What the user asks for; None leaves it to the rule.
+    pure : LaplaceMechanism
+        The pure noise.
+    moved : Sensitivity
+        How far the answers move together, in L2.
+    paid : Cost
+        What may be spent.
+    confidence : float
+        Of the interval of each answer.
+    """
+    if terms is None or noise == "laplace":
+        return None
+    rho = match_rho(terms.price, paid)
+    if noise == "gaussian":
+        return rho
+    try:
+        other = GaussianMechanism(rho=rho, sensitivity=moved)
+    except InvalidParameter:
+        # So small or large a price that there is no such noise: by public numbers alone.
+        return None
+    share = to_fraction(confidence)
+    shorter = find_reach(other, share) < find_reach(pure, share)
+    return rho if shorter or not terms.keeps(paid) else None
+
+
+def measure(question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int) -> Additive:
+    """Return what measures so many counts of a question: with pure noise, or Gaussian noise of a rho."""
+    if rho is None:
+        return LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
+    return GaussianMechanism(rho=rho, sensitivity=question.joint(size, "l2"))
+
+
+# ---- selections --------------------------------------------------------------------------------------------
+
+Finder = SparseVector | GumbelSparseVector
+S = TypeVar("S", bound=NoisyTopK | Finder)
+
+
+def choose_selection(
+    terms: Terms | None, noise: str | None, pure: NoisyTopK, build: Callable[..., Any]
+) -> NoisyTopK:
+    """Return what selects: the pure noise, or Gumbel noise of the same price if it is smaller.
+
+    Parameters
+    ----------
+    terms : Terms or None
+        What `find_terms` returned.
+    noise : str or None
+        What the user asks for; None leaves it to the rule.
+    pure : NoisyTopK
+        The selection with pure noise.
+    build : function
+        Makes the selection of a `noise` and an `epsilon`.
+    """
+
+    def match(price: Price) -> NoisyTopK:
+        return match_gumbel(price, pure.cost, pure.k, build)
+
+    return _choose(terms, noise, pure, match)
+
+
+def choose_finder(terms: Terms | None, noise: str | None, pure: SparseVector) -> Finder:
+    """Return what finds answers above a threshold; parameters as for `choose_selection`."""
+
+    def match(price: Price) -> Any:
+        return match_finder(price, pure)
+
+    found: Finder = _choose(terms, noise, pure, match)
+    return found
+
+
+def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Price], S]) -> S:
+    if terms is None or noise in {"exponential", "laplace"}:
+        return pure
+    if noise == "gumbel":
+        return match(terms.price)
+    try:
+        other = match(terms.price)
+    except InvalidParameter:
+        return pure
+    smaller = _deviation(other) < _deviation(pure)
+    return other if smaller or not terms.keeps(pure.cost) else pure
+
+
+def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:
+    """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth, and hardly less."""
+    budget = match_budget(price, paid, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k))
+    selection: NoisyTopK = build(noise="gumbel", epsilon=budget)
+    return selection
+
+
+def match_finder(price: Price, pure: SparseVector) -> GumbelSparseVector:
+    """Return a sparse vector with Gumbel noise that costs at most what `pure` is worth, and hardly less."""
+    shape: dict[str, Any] = {
+        "threshold": pure.threshold,
+        "positives": pure.positives,
+        "sensitivity": pure.sensitivity,
+    }
+    budget = match_budget(price, pure.cost, lambda epsilon: GumbelSparseVector(epsilon=epsilon, **shape).cost)
+    return GumbelSparseVector(epsilon=budget, **shape)
+
+
+def match_budget(price: Price, paid: Cost, find_cost: Callable[[Fraction], Cost]) -> Fraction:
+    """Return the epsilon of a family of costs that adds at most what `paid` is worth, and hardly less."""
+    limit = price.find_worth(paid)
+    # A price grows about as the square of epsilon, so that few steps come near.
+    epsilon = _shorten_down(limit / price.order)
+    for _ in range(_TRIES):
+        found = price.find(find_cost(epsilon))
+        if limit * _NEAR <= found <= limit:
+            return epsilon
+        # Aimed a little below the limit, so that it is met from below.
+        epsilon = _shorten_down(epsilon * to_fraction(math.sqrt(limit * (1 + _NEAR) / 2 / found)))
+    while price.find(find_cost(epsilon)) > limit:
+        epsilon = _shorten_down(epsilon * _NEAR)
+    return epsilon
+
+
+def _deviation(selection: NoisyTopK | Finder) -> float:
+    """Return the standard deviation of the noise on an answer, in the unit of the answers."""
+    return math.sqrt(selection.noise.variance) * float(selection.step)
+
+
+def _shorten_down(number: Fraction) -> Fraction:
+    """Return a decimal of a few digits at or just below a positive number."""
+    # Short numbers keep the fractions of costs and rates short; what is lost is a millionth of the price.
+    scale = Fraction(10) ** (_DIGITS - math.floor(math.log10(number)))
+    return math.floor(number * scale) / scale

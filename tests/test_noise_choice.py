@@ -1,0 +1,400 @@
+"""The noise that sessions choose by their account: never more than the price, never worse than a pure account, and always said."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+
+import sordino as sd
+from sordino.errors import InvalidParameter
+from sordino.estimators.intervals import find_reach
+from sordino.ledger import Price
+from sordino.ledger.account.price import RHO
+from sordino.ledger.amounts import Meter, exact_amounts
+from sordino.ledger.renyi import Limits, Sums
+from sordino.session import noise_choice
+from sordino.session.noise_choice import choose_rho, match_budget, match_finder, match_gumbel, match_rho
+
+PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86"))]
+EPSILONS = [Fraction(1, 1000), Fraction(1, 50), Fraction(1, 4), Fraction(1), Fraction(5)]
+DOMAIN = [f"x{place}" for place in range(1, 41)]
+
+
+@pytest.fixture(scope="module")
+def visits():
+    rows = [(f"g{guest}", f"x{place}", place) for place in range(1, 41) for guest in range(0, 2000, place)]
+    return pl.DataFrame(rows, schema=["guest", "item", "number"], orient="row")
+
+
+def account(path, **budget):
+    return sd.Ledger.create(
+        path,
+        account="a",
+        budget=sd.Budget(**budget),
+        adjacency="add-remove",
+        unit="guest",
+        source="name:visits",
+    )
+
+
+def session(visits, ledger, **unit):
+    return sd.Session(visits, unit=sd.PrivacyUnit("guest", **unit), ledger=ledger, name="visits")
+
+
+BUDGETS = {
+    "zcdp": {"epsilon": 3, "delta": 1e-6, "meter": "zcdp"},
+    "renyi": {"epsilon": 3, "delta": 1e-6},
+}
+
+
+# ---- the price ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("price", PRICES, ids=str)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_is_matched_never_costs_more_and_hardly_less(price, epsilon):
+    for count in (1, 10, 400):
+        pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
+        gaussian = sd.GaussianMechanism(
+            rho=match_rho(price, pure.cost), sensitivity=sd.COUNTING.over(count, "l2")
+        )
+        limit = price.find(pure.cost)
+        assert limit * Fraction(999, 1000) < price.find(gaussian.cost) <= limit
+    for k in (1, 3, 50):
+        selection = sd.NoisyTopK(k=k, epsilon=epsilon, sensitivity=sd.COUNTING)
+        matched = match_gumbel(
+            price,
+            selection.cost,
+            k,
+            lambda k=k, **given: sd.NoisyTopK(k=k, sensitivity=sd.COUNTING, **given),
+        )
+        limit = price.find(selection.cost)
+        assert limit * Fraction(999, 1000) < price.find(matched.cost) <= limit
+
+
+@pytest.mark.parametrize("price", PRICES[::2], ids=str)
+@pytest.mark.parametrize("monotone", [True, False])
+def test_a_finder_never_costs_more(price, monotone):
+    moves = sd.Sensitivity(bound=1, monotone=monotone, adjacency="add-remove", step=1)
+    for epsilon, positives in ((Fraction(1, 10), 1), (Fraction(1), 5)):
+        pure = sd.SparseVector(threshold=10, positives=positives, epsilon=epsilon, sensitivity=moves)
+        limit = price.find(pure.cost)
+        assert limit * Fraction(99, 100) < price.find(match_finder(price, pure).cost) <= limit
+
+
+def test_rounding_the_other_way_is_convicted(monkeypatch):
+    def shorten_up(number):
+        scale = Fraction(10) ** (6 - math.floor(math.log10(number)))
+        return math.ceil(number * scale) / scale
+
+    monkeypatch.setattr(noise_choice, "_shorten_down", shorten_up)
+    over = []
+    for price in PRICES:
+        for epsilon in EPSILONS:
+            pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING)
+            over.append(price.find(sd.cost.ZCDP(rho=match_rho(price, pure.cost))) > price.find(pure.cost))
+    assert any(over)
+
+
+@pytest.mark.parametrize("far", [Fraction(10**-6), Fraction(1), Fraction(10**6)])
+def test_a_budget_is_found_from_anywhere(far):
+    """Whatever the first guess is: of a family whose price is another power of epsilon, too."""
+    for power in (1, 2, 3):
+        found = match_budget(
+            RHO, sd.cost.ZCDP(rho=far), lambda epsilon, power=power: sd.cost.ZCDP(rho=epsilon**power)
+        )
+        assert far * Fraction(9, 10) < found**power <= far
+
+
+# ---- the rule ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spent", "stance"),
+    [
+        (Sums(), "open"),
+        (Sums(main=100, pure=30), "open"),  # used up alike
+        (Sums(main=101, pure=30), "pure"),  # of the divergences more is gone than of the epsilons
+        (Sums(main=900, pure=295), "free"),  # an epsilon of 10 has no room any more
+        (Sums(main=900, impure=1), "free"),
+    ],
+)
+def test_epsilons_are_left_behind_only_where_nothing_is_lost(spent, stance):
+    price = Price(Meter("renyi", Fraction(9)), Limits(1000, 300, 0, either=True), spent)
+    assert price.find_stance(sd.cost.Pure(epsilon=Fraction(10, 10**9))) == stance
+
+
+def take_all(budget, asked, find_terms=noise_choice.find_terms):
+    """Return how many of some releases, each an epsilon and a number of counts, an account takes one after the other."""
+    spent, meter = Sums(), Meter("renyi", budget.order)
+    for place, (epsilon, count) in enumerate(asked):
+        price = Price(meter, budget.limits, spent)
+        pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
+        moved = sd.COUNTING.over(count, "l2")
+        terms = find_terms("noise", price, pure.cost, forced=False)
+        rho = choose_rho(terms, None, pure, moved, paid=pure.cost, confidence=0.95)
+        used = pure if rho is None else sd.GaussianMechanism(rho=rho, sensitivity=moved)
+        sums = exact_amounts(used, meter).rounded_up()
+        if not budget.limits.admits(spent, sums):
+            return place
+        spent = Sums(
+            *(one + other for one, other in zip(spent[:3], sums[:3], strict=True)), spent.impure | sums.impure
+        )
+    return len(asked)
+
+
+shares = st.lists(st.tuples(st.integers(1, 100), st.sampled_from([1, 10, 200])), min_size=1, max_size=12)
+
+
+@given(shares, st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]))
+def test_every_list_that_a_pure_account_takes_is_taken(shares, epsilon):
+    budget = sd.Budget(epsilon=epsilon, delta=1e-6)
+    whole = sum(share for share, _ in shares)
+    # In whole billionths, so that a pure account takes all of them, to the last one.
+    asked = [(Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count) for share, count in shares]
+    assert take_all(budget, asked) == len(asked)
+
+
+def test_a_rule_that_leaves_epsilons_behind_at_once_is_convicted():
+    """First large epsilons, which divergences count dear, and then a histogram: 6 fit into a pure account."""
+
+    def hasty(name, price, whole, *, forced):
+        return noise_choice.Terms(price, open=True)
+
+    budget, asked = sd.Budget(epsilon=3, delta=1e-6), [(Fraction(1, 2), 1)] * 3 + [(Fraction(1, 2), 40)] * 3
+    assert take_all(budget, asked) == 6
+    assert take_all(budget, asked, hasty) < 6
+
+
+def test_a_share_with_a_limit_of_epsilon_stays_pure(tmp_path, visits):
+    whole = account(tmp_path / "l.db", epsilon=3, delta=1e-6)
+    both = whole.grant("both", Fraction(1, 10), pure=1)
+    assert both.find_price().find_stance(sd.cost.Pure(epsilon=0.01)) == "pure"
+    alone = whole.grant("alone", Fraction(1, 10))
+    assert alone.find_price().find_stance(sd.cost.Pure(epsilon=0.01)) == "free"
+    with session(visits, both) as one, session(visits, alone) as other:
+        assert one.count_distinct_units(epsilon=0.01).mechanism.noise.name == "laplace"
+        assert other.count_distinct_units(epsilon=0.01).mechanism.noise.name == "gaussian"
+
+
+def test_gaussian_noise_is_chosen_where_its_interval_is_shorter():
+    for price in PRICES:
+        for epsilon in EPSILONS:
+            pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING)
+            terms = noise_choice.Terms(price)
+            rho = choose_rho(terms, None, pure, sd.COUNTING, paid=pure.cost, confidence=0.95)
+            forced = choose_rho(terms, "gaussian", pure, sd.COUNTING, paid=pure.cost, confidence=0.95)
+            gaussian = sd.GaussianMechanism(rho=forced, sensitivity=sd.COUNTING)
+            shorter = find_reach(gaussian, Fraction(19, 20)) < find_reach(pure, Fraction(19, 20))
+            assert rho == (forced if shorter else None)
+
+
+@pytest.mark.parametrize(("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")])
+def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, epsilon, each):
+    """As many releases of one kind, whatever noise is chosen for them."""
+    ledger = account(tmp_path / "l.db", epsilon=epsilon, delta=1e-6)
+    wanted = math.ceil(Fraction(epsilon) / Fraction(each))
+    with session(visits, ledger) as asked:
+        for _ in range(wanted):
+            asked.count_distinct_units(epsilon=float(each))
+    ledger.verify().raise_if_broken()
+
+
+@pytest.mark.parametrize("meter", BUDGETS)
+def test_top_k_fits_far_more_often(tmp_path, visits, meter):
+    ledger = account(tmp_path / "l.db", **BUDGETS[meter])
+    with session(visits, ledger) as asked:
+        top = asked.top_k("item", k=10, epsilon=0.02, domain=DOMAIN)
+    assert [part.noise.name for part in top.mechanism] == ["gumbel", "gaussian"]
+    assert top.cost.pure() == math.inf
+    # 150 fit into a pure account; the price of pure noise at this epsilon is what was paid.
+    assert ledger.statement().more > 600
+    assert all(row.gap is None and row.combined is None for row in top)
+    assert all(row.low <= row.estimate <= row.high for row in top)
+    assert {row.estimate == max(row.low, min(row.high, row.measured)) for row in top} == {True}
+
+
+# ---- what is released --------------------------------------------------------------------------------------
+
+
+def test_intervals_are_several_times_shorter_for_the_same_price(tmp_path, visits):
+    widths = {}
+    for name, budget in {"pure": {"epsilon": 3}, **BUDGETS}.items():
+        with session(visits, account(tmp_path / f"{name}.db", **budget)) as asked:
+            histogram = asked.histogram("item", epsilon=0.5, domain=DOMAIN)
+            widths[name] = histogram.rows[0].high - histogram.rows[0].low
+    assert widths["zcdp"] < widths["pure"] / 4
+    assert widths["renyi"] < widths["pure"] / 4
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_an_interval_holds_as_often_as_it_says(tmp_path, visits, budget):
+    ledger = account(tmp_path / "l.db", **budget | {"epsilon": 3000})
+    held = total = 0
+    true = {f"x{place}": len(range(0, 2000, place)) for place in range(1, 41)}
+    with session(visits, ledger) as asked:
+        for _ in range(12):
+            histogram = asked.histogram("item", epsilon=0.5, domain=DOMAIN)
+            assert histogram.mechanism.noise.name == "gaussian"
+            held += sum(row.low <= true[row.item] <= row.high for row in histogram)
+            total += len(histogram)
+    # 480 intervals of 95 %: fewer than 430 have a chance of about 1e-6.
+    assert total == 480
+    assert held >= 430
+
+
+@pytest.mark.parametrize("most", [None, 1, 3])
+def test_counts_of_a_unit_move_at_most_by_the_stated_length(visits, most):
+    """Of every guest, in L2; with a bound of one item fewer it would be too short."""
+    from sordino.data import open_source, prepare_counts
+
+    unit = sd.PrivacyUnit("guest", max_rows=most)
+    longest = 0.0
+    for guest in ("g0", "g720", "g1", "g7"):
+        alone = visits.filter(pl.col("guest") == guest)
+        question = prepare_counts(
+            open_source(alone), unit, kind="items", item="item", domain=DOMAIN, salt=b"7" * 16
+        )
+        counts = question.run().values
+        assert np.sqrt((counts**2).sum()) <= float(question.joint(40, "l2").bound)
+        longest = max(longest, float((counts**2).sum()))
+        replaced = sd.PrivacyUnit("guest", adjacency="replace-one", max_rows=most)
+        other = prepare_counts(
+            open_source(alone), replaced, kind="items", item="item", domain=DOMAIN, salt=b"7" * 16
+        )
+        # One takes its items away, the other one brings as many others.
+        assert float(other.joint(40, "l2").bound) ** 2 >= min(40, 2 * (counts**2).sum()) - 1e-9
+    assert longest == (most or 40)
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_what_lies_above_is_measured_by_the_cheaper_noise(tmp_path, visits, budget):
+    with session(visits, account(tmp_path / "l.db", **budget)) as asked:
+        found = asked.above("item", threshold=300, positives=4, epsilon=0.4, measure_share=0.5, domain=DOMAIN)
+        assert [part.noise.name for part in found.mechanism] == ["gumbel", "gaussian"]
+        assert {row.gap for row in found} == {None}
+        assert all(row.low <= row.estimate <= row.high for row in found)
+        # The gaps are what is released without a measurement.
+        gaps = asked.above("item", threshold=300, positives=4, epsilon=0.1, domain=DOMAIN)
+        assert gaps.mechanism[0].noise.name == "exponential"
+
+
+def test_labels_that_are_assumed_public_reserve_what_any_number_of_them_costs(tmp_path, visits):
+    ledger = account(tmp_path / "l.db", **BUDGETS["renyi"])
+    with session(visits, ledger) as asked:
+        domain = sd.Domain.assume_public()
+        histogram = asked.histogram("item", epsilon=0.02, domain=domain)
+        top = asked.top_k("item", k=3, epsilon=0.1, domain=domain, threshold=100)
+    assert histogram.mechanism.noise.name == "gaussian"
+    assert len(histogram) == 40
+    assert [part.noise.name for part in top.mechanism] == ["exponential", "gaussian"]
+    ledger.verify().raise_if_broken()
+
+
+# ---- what is asked for -------------------------------------------------------------------------------------
+
+FORCED = {
+    "count": lambda s: s.count_distinct_units(epsilon=0.1, noise="gaussian"),
+    "histogram": lambda s: s.histogram("item", epsilon=0.1, domain=DOMAIN, noise="gaussian"),
+    "top_k": lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, noise="gumbel"),
+    "top_k, measured": lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, measure_noise="gaussian"),
+    "above": lambda s: s.above(
+        "item", threshold=9, positives=2, epsilon=0.1, domain=DOMAIN, measure_share=0.5, noise="gumbel"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_a_pure_account_refuses_it_before_anything_is_read(tmp_path, visits, name):
+    ledger = account(tmp_path / "l.db", epsilon=3)
+    with session(visits, ledger) as asked, pytest.raises(InvalidParameter, match="a pure epsilon"):
+        FORCED[name](asked)
+    assert not ledger.statement().charges
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_without_an_account_it_costs_the_rho_of_pure_noise(visits, name):
+    release = FORCED[name](session(visits, None))
+    pure = Fraction(1, 10)
+    assert release.cost.zcdp() <= sd.cost.Pure(epsilon=pure).zcdp()
+    assert "gumbel" in str(release.mechanism) or release.cost.pure() == math.inf
+
+
+PURE = {
+    "count": lambda s: s.count_distinct_units(epsilon=0.1, noise="laplace"),
+    "histogram": lambda s: s.histogram("item", epsilon=0.1, domain=DOMAIN, noise="laplace"),
+    "top_k": lambda s: s.top_k(
+        "item", k=2, epsilon=0.1, domain=DOMAIN, noise="exponential", measure_noise="laplace"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_noise_can_be_asked_for(tmp_path, visits, name):
+    with session(visits, account(tmp_path / "l.db", **BUDGETS["renyi"])) as asked:
+        assert PURE[name](asked).cost.pure() <= Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda s: s.count_distinct_units(epsilon=0.1, noise="gumbel"),
+        lambda s: s.count_distinct_units(epsilon=0.1, noise="gaussian", bounds=(0, 10)),
+        lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, noise="gumbel", threshold=5),
+        lambda s: s.top_k("number", k=2, epsilon=0.1, domain=sd.Domain.range(1, 9), noise="gumbel"),
+        lambda s: s.above("item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, noise="gumbel"),
+        lambda s: s.above(
+            "item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, measure_noise="gaussian"
+        ),
+        lambda s: s.above(
+            "item",
+            threshold=9,
+            positives=2,
+            epsilon=1,
+            domain=DOMAIN,
+            measure_share=0.5,
+            adaptive=True,
+            noise="gumbel",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_charge(tmp_path, visits, wrong):
+    ledger = account(tmp_path / "l.db", **BUDGETS["renyi"])
+    with session(visits, ledger) as asked, pytest.raises(InvalidParameter, match="noise"):
+        wrong(asked)
+    assert not ledger.statement().charges
+
+
+def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
+    from sordino.cli import run
+
+    path = tmp_path / "visits.parquet"
+    visits.write_parquet(path)
+    ledger = sd.Ledger.create(
+        tmp_path / "l.db",
+        account="a",
+        budget=sd.Budget(epsilon=3, delta=1e-6),
+        adjacency="add-remove",
+        unit="guest",
+        source=path,
+    )
+    pays = ["--user", "guest", "--ledger", str(tmp_path / "l.db"), "--account", "a"]
+    asked = ["count", str(path), "--units", "--epsilon", "0.02", *pays]
+    assert run([*asked, "--format", "json", "--keep"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["noise"] == "gaussian"
+    assert said["epsilon"] is None
+    assert said["delta"] is None
+    assert 0 < said["rho"] < 0.0002
+    assert run([*asked, "--format", "table"]) == 0
+    assert "rho 0.000" in capsys.readouterr().out
+    kept = ledger.read_release(said["id"])
+    assert kept.facts["noise"] == "gaussian"
+    assert run([*asked, "--noise", "laplace", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["noise"] == "laplace"
