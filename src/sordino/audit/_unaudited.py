@@ -278,8 +278,8 @@ _UNAUDITED_GUARANTEES = (
     Unaudited(
         name="Session",
         statement=(
-            "Which noise a release gets follows from public numbers, and costs at most what pure noise of its "
-            "epsilon is worth on the account."
+            "Which noise a release gets follows from public numbers. It costs at most what pure noise of its "
+            "epsilon is worth."
         ),
         proof="noise-choice.md",
         why="it chooses among mechanisms, each audited alone; the rule is proved, and tested over lists.",
