@@ -1,9 +1,10 @@
-"""Epsilon at delta 1e-6 of fixed batches by every route and by the peers, and the speed of adding up."""
+"""Epsilon at delta 1e-6 of fixed batches by every route and by the peers, how many releases fit into an account, and the speed of adding up."""
 
 from __future__ import annotations
 
 import random
 
+from benchmarks import fitting
 from benchmarks.measuring import medians, table, verdict
 from sordino import accounting, cost
 
@@ -131,4 +132,6 @@ def report():
         *table(("calls", "ours", "dp_accounting", "OpenDP", "sum"), peers()),
         "",
         *table(("adding up", "ms", "target", ""), speed()),
+        "",
+        *fitting.report(),
     ]

@@ -79,6 +79,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/publish-a-table.md": put_nothing,
     "docs/how-to/run-nightly-jobs.md": put_nothing,
+    "docs/how-to/a-year-of-nightly-releases.md": put_nothing,
     "docs/how-to/use-a-notebook.md": put_nothing,
     "docs/how-to/read-messy-csv.md": put_nothing,
     "docs/how-to/read-other-files.md": put_nothing,

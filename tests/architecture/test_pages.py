@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 import page_outputs  # noqa: E402
 import release_picture  # noqa: E402
+import year_picture  # noqa: E402
 
 
 @pytest.mark.parametrize("page", page_outputs.PAGES)
@@ -67,6 +68,16 @@ def test_the_picture_of_a_release_is_what_the_library_releases():
     assert release_picture.PICTURE.read_text(encoding="utf-8") == release_picture.picture(), (
         "python docs/release_picture.py draws it anew"
     )
+
+
+def test_the_picture_of_a_year_is_what_the_accounts_count():
+    assert year_picture.PICTURE.read_text(encoding="utf-8") == year_picture.picture(), (
+        "python docs/year_picture.py draws it anew"
+    )
+    for name in year_picture.BUDGETS:
+        last = year_picture.fitting(name)
+        # At the last night a little is left, less than another one takes.
+        assert year_picture.spent(name, last) <= year_picture.EPSILON < year_picture.spent(name, last + 1)
 
 
 def test_the_first_page_names_every_command():

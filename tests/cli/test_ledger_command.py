@@ -264,3 +264,14 @@ def test_no_command_charges_a_ledger_for_predictable_noise(sordino, url, tmp_pat
         assert (made.code, made.out) == (2, "")
         assert "--seed" in made.err
     assert sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"] == before
+
+
+def test_small_amounts_are_shown_as_they_are(ledger, url):
+    # A column of counts has one digit after the point, with which a night of .02 looked like nothing.
+    Ledger.open(url, account="shop").reserve(Pure(epsilon=0.02))
+    shown = {name: ledger(name, "--format", "table").out for name in ("show", "history")}
+    shown["accounts"] = ledger("accounts", "--format", "table", account=None).out
+    for name, table in shown.items():
+        assert " 0.02 " in table, name
+        assert " 0.0 " not in table, name
+    assert " 2.98" in shown["accounts"]

@@ -9,7 +9,7 @@ from functools import lru_cache
 import pytest
 
 from sordino import QuantileInterval
-from sordino.cost import Pure
+from sordino.cost import Pure, Range
 from support.quantiles import columns, replaced, shorter, walk
 
 VALUES = (0.5, 2, 5, 9)  # one for each bucket of the edges 1, 3, 7
@@ -94,3 +94,23 @@ def test_a_record_that_comes_between_two_long_runs_loses_the_sum():
         )
         assert high == pytest.approx(float(u1 + d1) / 2 + float(u2 + d2), abs=1e-3)
         assert high <= interval.cost.pure() + SLACK
+
+
+def test_two_ranges_have_less_rho_than_the_bound_of_both_at_usual_rates():
+    """For one record a unit under replace-one: why the sum of two ranges is stated there."""
+
+    def share(rate):
+        rate = Fraction(rate)
+        return float(2 * Range(low=rate, high=2 * rate).zcdp() / Pure(epsilon=3 * rate).zcdp())
+
+    assert [round(share(rate), 2) for rate in ("0.1", "0.5", "1")] == [0.48, 0.56, 0.73]
+    assert share("1.73") < 1 < share("1.74")
+    # The rates are all equal where a table has one record a unit, and a fourth of epsilon.
+    interval = made(epsilon=4)
+    rates = {
+        round(float(noise.rate * part.weight), 6)
+        for part in interval.parts
+        for noise in (part.scan.threshold_noise, part.scan.noise)
+    }
+    assert rates == {1.0}
+    assert interval.cost.pure() <= 4

@@ -22,14 +22,13 @@ from sordino.cli.options import (
     require_one,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
-from sordino.cli.output import write_lines, write_rows, write_sheet
+from sordino.cli.output import write_lines, write_rows
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import has_no_place
-from sordino.sheet import Sheet
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -458,10 +457,7 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
     # Beside its divergence what a charge takes from the two other sums.
     more = ("epsilon", "delta") if "renyi" in statement else ()
     columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
-    # Divergences and rhos are small: one digit after the point would say nothing of them.
-    small = statement["measure"] != "epsilon"
-    sheet = Sheet(columns=columns, rows=listed, facts=statement, notes=notes, counts=not small)
-    write_sheet(sheet, choose_format(form))
+    write_rows(form, columns, listed, statement, notes)
 
 
 def _say_renyi(statement: dict[str, Any]) -> list[str]:

@@ -69,8 +69,12 @@ def write_rows(
     facts: dict[str, Any],
     notes: Sequence[str],
 ) -> None:
-    """Write rows to stdout: as JSON with the facts about them, as CSV, or as a table with notes below."""
-    write_sheet(Sheet(columns=columns, rows=rows, facts=facts, notes=notes), choose_format(form))
+    """Write rows to stdout: as JSON with the facts about them, as CSV, or as a table with notes below.
+
+    Their numbers are amounts of a ledger, of which a small one is not nothing.
+    """
+    sheet = Sheet(columns=columns, rows=rows, facts=facts, notes=notes, counts=False)
+    write_sheet(sheet, choose_format(form))
 
 
 def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> None:

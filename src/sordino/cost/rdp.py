@@ -41,7 +41,8 @@ class RDP:
     """A bound of the Rényi divergence at every order alpha > 1, by a formula or by a table.
 
     The divergence is at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1), or what the table
-    says.
+    says. Releases with Laplace noise cost `RDP(laplace=e, laplace_steps=s)`: the pure epsilon e, of which it
+    is known besides that it hides s steps of the grid.
 
     Parameters
     ----------
