@@ -8,9 +8,11 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 from soak import tables, witness
+from soak.amounts import Sums
 from soak.places import FilePlace, ServerPlace
 from soak.referee import judge_copy
 from soak.rounds import Round, give_up, granted, terminate
@@ -88,15 +90,18 @@ def void(round_: Round) -> None:
 
 
 def grant(round_: Round) -> None:
-    nano = round_.chance.randrange(1, 10**6)
-    round_.said.say("G", "team", nano)
+    parent, child = round_.chance.choice((("large", "team"), ("mixed", "crew")))
+    share = Sums(Fraction(round_.chance.randrange(1, 10**6)))
+    if child == "crew":
+        share = share._replace(pure=Fraction(round_.chance.randrange(1, 10**7)), failing=Fraction(1000))
+    round_.said.say("G", child, share)
     try:
-        done = granted(round_.account("large"), "team", nano)
+        done = granted(round_.account(parent), child, share)
     except LedgerError as error:
         _excuse(round_, "grant", error)
         return
     if done:
-        round_.said.say("g", "team", nano)
+        round_.said.say("g", child, share)
         round_.counts["grants"] += 1
 
 

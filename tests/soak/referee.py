@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from fractions import Fraction
 
-from soak.tables import Charge, Tables
+from soak.amounts import ATTO, SLACK, Sums, excess, total
+from soak.tables import Charge, Event, Tables
 from soak.witness import Refusal, Said, Told
 
 MOST = 5
@@ -44,13 +43,8 @@ class Verdict:
         return not self.counts
 
 
-def up(amount: Fraction) -> int:
-    """Return what an amount is charged at."""
-    return math.ceil(amount)
-
-
 def judge(
-    tables: Tables, said: Said, budgets: dict[str, int], *, verdict: Verdict, full: bool, server: bool
+    tables: Tables, said: Said, budgets: dict[str, Sums], *, verdict: Verdict, full: bool, server: bool
 ) -> None:
     """Compare a ledger at rest with everything that was said about it; `budgets` is what each account was made with."""
     if tables.damaged:
@@ -71,16 +65,16 @@ def judge(
 def _history(tables: Tables, name: str, verdict: Verdict) -> None:
     """Replay the history of an account: numbers, hashes, sums; at no moment more than the allowance."""
     account = tables.accounts[name]
-    spent, allowance, head, over = 0, 0, "", 0
+    spent, limits, head, over = Sums(), Sums(), "", excess(Sums(), Sums(), either=False)
     for place, event in enumerate(tables.events.get(name, ()), 1):
         charge = tables.charges.get(event.charge)
         match event.kind:
             case "create" | "receive":
-                allowance += event.amount
+                limits = limits.plus(event.moved)
             case "reserve" | "grant":
-                spent += event.amount
+                spent = spent.plus(event.moved)
             case "settle" | "void" if charge is not None:
-                spent -= charge.reserved - event.amount
+                spent = spent.less(charge.asked.less(event.moved))
         covered = (
             head,
             event.number,
@@ -89,46 +83,45 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
             event.amount,
             event.spent,
             event.allowance,
+            *filter(None, [event.sums]),
             event.body,
         )
         head = hashlib.sha256(" ".join(map(str, covered)).encode()).hexdigest()
-        if (event.number, event.spent, event.allowance, event.head) != (place, spent, allowance, head):
+        if (event.number, event.after, event.limits, event.head) != (place, spent, limits, head):
             verdict.found("history", f"event {event.number} of {name!r} does not follow from those before")
             break
-        over = max(over, spent - allowance, -spent)
+        over = max(over, excess(spent, limits, either=account.either))
     if (account.number, account.head) != (len(tables.events.get(name, ())), head):
         verdict.found("history", f"the account {name!r} is not at the end of its history")
-    of_charges = sum(charge.charged for charge in tables.charges.values() if charge.account == name)
-    shares = sum(child.allowance for child in tables.accounts.values() if child.parent == name)
-    if (account.spent, account.allowance) != (of_charges + shares, allowance):
+    of_charges = total([charge.charged for charge in tables.charges.values() if charge.account == name])
+    shares = total([child.limits for child in tables.accounts.values() if child.parent == name])
+    if (account.sums, account.limits) != (of_charges.plus(shares), limits):
         verdict.found(
             "sums",
-            f"{name!r} says {account.spent} spent; its charges and shares are {of_charges} and {shares}",
+            f"{name!r} says {account.sums} spent; its charges and shares are {of_charges} and {shares}",
         )
-    over = max(over, of_charges + shares - account.allowance)
+    over = max(over, excess(of_charges.plus(shares), account.limits, either=account.either))
     if over > 0:
         verdict.overspent += 1
         verdict.found(
-            "overspent", f"{name!r} was charged {over} more than its {account.allowance} at some moment"
+            "overspent", f"{name!r} was charged {over} more than its {account.limits} at some moment"
         )
 
 
-def _budgets(tables: Tables, said: Said, budgets: dict[str, int], verdict: Verdict) -> None:
+def _budgets(tables: Tables, said: Said, budgets: dict[str, Sums], verdict: Verdict) -> None:
     """What noise really spent, which the witness alone knows, against what each account was made with."""
-    really: Counter[str] = Counter()
+    really: defaultdict[str, Sums] = defaultdict(Sums)
     for told in said.charges.values():
-        really[told.account] += up(sum(told.noise, Fraction(0)))
+        really[told.account] = really[told.account].plus(total(told.noise).up())
     for name, budget in budgets.items():
         account = tables.accounts.get(name)
         if account is None:
             continue
-        most = budget + (said.granting[name] if account.parent else 0)
-        least = budget + (said.granted[name] if account.parent else 0)
-        if not least <= account.allowance <= most:
-            verdict.found(
-                "allowance", f"{name!r} may spend {account.allowance} and was given {least} to {most}"
-            )
-        if really[name] > most:
+        most = budget.plus(said.granting[name]) if account.parent else budget
+        least = budget.plus(said.granted[name]) if account.parent else budget
+        if not (most.covers(account.limits) and account.limits.covers(least)):
+            verdict.found("allowance", f"{name!r} may spend {account.limits} and was given {least} to {most}")
+        if excess(really[name], most, either=account.either) > 0:
             verdict.overspent += 1
             verdict.found("overspent", f"noise of {name!r} has spent {really[name]} of {most}")
 
@@ -137,11 +130,11 @@ def _budgets(tables: Tables, said: Said, budgets: dict[str, int], verdict: Verdi
 
 
 def _every_charge(tables: Tables, said: Said, verdict: Verdict) -> None:
-    draws: dict[str, list[int]] = defaultdict(list)
+    draws: dict[str, list[Sums]] = defaultdict(list)
     for events in tables.events.values():
         for event in events:
             if event.kind == "draw":
-                draws[event.charge].append(event.amount)
+                draws[event.charge].append(event.moved)
                 if json.loads(event.body).get("slot") != len(draws[event.charge]) - 1:
                     verdict.found("slots", f"draws of {event.charge} are out of order")
     by_label = {label: key for key, label in tables.labels.items()}
@@ -158,6 +151,10 @@ def _every_charge(tables: Tables, said: Said, verdict: Verdict) -> None:
             _one(told, charge, draws[charge.id], said, verdict)
 
 
+def _words(possible: list[Sums]) -> str:
+    return " or ".join(map(str, possible))
+
+
 def missing(told: Told, verdict: Verdict) -> None:
     """Judge a charge that is not in the ledger: that may be if nobody was told that it is."""
     if told.noise:
@@ -169,49 +166,48 @@ def missing(told: Told, verdict: Verdict) -> None:
 
 def holds(told: Told, charge: Charge, verdict: Verdict) -> bool:
     """Tell whether a charge holds at least what was said of it; what came later may have changed it further."""
-    worst = [up(sum(told.about[: k + 1], Fraction(0))) for k in range(len(told.about))]
-    drawn = worst[len(told.noise) - 1] if told.noise else 0
-    really = up(sum(told.noise, Fraction(0)))
-    if charge.draws < len(told.noise) or charge.drawn < drawn or charge.charged < really:
+    drawn = total(told.about[: len(told.noise)]).up()
+    really = total(told.noise).up()
+    if not (charge.draws >= len(told.noise) and charge.used.covers(drawn) and charge.charged.covers(really)):
         verdict.lost += 1
         verdict.found(
             "lost",
             f"{told.label} was drawn {len(told.noise)} times up to {drawn}, which spent {really}; "
-            f"the ledger has {charge.draws} draws of {charge.drawn} and charges {charge.charged}",
+            f"the ledger has {charge.draws} draws of {charge.used} and charges {charge.charged}",
         )
         return False
     return True
 
 
-def _one(told: Told, charge: Charge, draws: list[int], said: Said, verdict: Verdict) -> None:
+def _one(told: Told, charge: Charge, draws: list[Sums], said: Said, verdict: Verdict) -> None:
     """Judge one charge by all that was said of it."""
-    if (charge.account, charge.reserved) != (told.account, up(told.amount)):
+    right = charge.asked.charges(told.amount) and charge.impure == told.amount.impure
+    if charge.account != told.account or not right:
         verdict.found(
             "amount",
-            f"{told.label} asked {told.account} for {up(told.amount)} and got {charge.account}, {charge.reserved}",
+            f"{told.label} asked {told.account} for {told.amount} and got {charge.account}, {charge.asked}",
         )
     if not holds(told, charge, verdict):
         return
-    worst = [0, *(up(sum(told.about[: k + 1], Fraction(0))) for k in range(len(told.about)))]
-    allowed = {worst[count]: count for count in range(len(told.noise), len(told.about) + 1)}
+    possible = [total(told.about[:count]) for count in range(len(told.noise), len(told.about) + 1)]
     if (
-        charge.drawn not in allowed
+        not any(charge.used.charges(each) for each in possible)
         or charge.draws > len(told.about)
-        or (sum(draws), len(draws)) != (charge.drawn, charge.draws)
+        or (total(draws)[:3], len(draws)) != (charge.used[:3], charge.draws)
     ):
         verdict.found(
-            "draws", f"{told.label} drew {draws}, has {charge.drawn}; {sorted(allowed)} were possible"
+            "draws", f"{told.label} has {charge.draws} of {charge.used}; possible were {_words(possible)}"
         )
     if charge.state == "settled":
         if not told.settling or told.kept:
             verdict.found("settled by nobody", f"{told.label} is settled at {charge.settled}")
-        if charge.settled != up(sum(told.noise, Fraction(0))):
+        if not charge.charged.charges(total(told.noise)):
             verdict.found(
-                "settled", f"{told.label} is settled at {charge.settled}, its noise spent {sum(told.noise)}"
+                "settled", f"{told.label} is settled at {charge.charged}, its noise spent {total(told.noise)}"
             )
     elif charge.state == "void":
-        if charge.id not in said.voiding or charge.settled != charge.drawn:
-            verdict.found("void", f"{told.label} was given up at {charge.settled} of {charge.drawn}")
+        if charge.id not in said.voiding or charge.charged != charge.used:
+            verdict.found("void", f"{told.label} was given up at {charge.charged} of {charge.used}")
     elif told.settled or charge.id in said.voided:
         verdict.found("still open", f"{told.label} was settled or given up, and is {charge.state}")
     elif (charge.state == "drawn") != (charge.draws > 0):
@@ -223,18 +219,37 @@ def _one(told: Told, charge: Charge, draws: list[int], said: Said, verdict: Verd
 
 def _refusals(tables: Tables, said: Said, verdict: Verdict) -> None:
     """A charge is refused only where its account really had less, at a moment between two charges of the same thread."""
-    moments: dict[tuple[str, int], list[int]] = defaultdict(list)
+    moments: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    with_delta = {name for name, account in tables.accounts.items() if account.meter == "renyi"}
     for name, events in tables.events.items():
         for event in events:
-            moments[name, event.allowance - event.spent].append(event.number)
+            for left in _ways_to_say(event, with_delta=name in with_delta):
+                moments[name, left].append(event)
     for refusal in said.refusals:
+        name, asked = refusal.account, refusal.amount
         first, last = _number(tables, said, refusal.before, 0), _number(tables, said, refusal.after, 1 << 62)
-        known = moments.get((refusal.account, refusal.remaining), [])
-        place = bisect_left(known, first)
-        if refusal.remaining >= up(refusal.amount) or place == len(known) or known[place] >= last:
+        known = moments.get((name, refusal.left), [])
+        at = known[bisect_left(known, first, key=_place) : bisect_left(known, last, key=_place)]
+        if name in with_delta:
+            asked = asked._replace(main=asked.main + SLACK)
+        either = name in tables.accounts and tables.accounts[name].either
+        if not any(excess(event.after.plus(asked.up()), event.limits, either=either) > 0 for event in at):
             verdict.found(
                 "refused", f"{_shown(refusal)}, and that was never so between events {first} and {last}"
             )
+
+
+def _place(event: Event) -> int:
+    return event.number
+
+
+def _ways_to_say(event: Event, *, with_delta: bool) -> list[str]:
+    """Return how a refusal after an event writes what remains (`Refusal.left`)."""
+    left = event.limits.less(event.after)
+    if not with_delta:
+        return [str(left.main)]
+    pure = "" if left.impure or event.after.impure else f"{max(0, left.pure)}"
+    return [f"{max(0, left.main)}/{pure}", f"/{float(left.failing) / ATTO:.6g}"]
 
 
 def _number(tables: Tables, said: Said, label: str | None, otherwise: int) -> int:
@@ -245,7 +260,7 @@ def _number(tables: Tables, said: Said, label: str | None, otherwise: int) -> in
 
 
 def _shown(refusal: Refusal) -> str:
-    return f"{refusal.account!r} refused {refusal.amount} because {refusal.remaining} remained"
+    return f"{refusal.account!r} refused {refusal.amount} because {refusal.left} remained"
 
 
 def _errors(said: Said, verdict: Verdict, *, full: bool, server: bool) -> None:

@@ -16,17 +16,23 @@ from typing import Any
 import psycopg
 
 from soak import tables, witness
+from soak.amounts import ATTO, NANO, ORDER, Sums
 from soak.places import Place, ServerPlace
 from soak.referee import Verdict, judge
 from soak.witness import Witness
-from soak.writers import NANO, Gate, Job, cost, meter_of, start
+from soak.writers import Gate, Job, cost, start, warm
 from sordino.errors import BudgetExceeded, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
 
 ABOUT = {"adjacency": "add-remove", "unit": "customer", "source": "name:orders"}
 LARGE = 10**6 * NANO
 WEIGHTS = {"large": 45, "team": 12, "medium": 15, "small": 12, "thirds": 10, "rho": 6}
-"""How often each account is charged. Budgets of `medium` and `small` are used up on the way."""
+WEIGHTS |= {"mixed": 12, "crew": 8, "either": 10}
+"""How often each account is charged. Budgets of `medium` and `small` are used up on the way.
+
+The last three have a delta: `mixed` takes everything, and what may fail until its delta is used up; `crew` has a share of it, of which
+its epsilons or its deltas end first; `either` goes beyond its epsilon until its divergences end as well.
+"""
 _SLOW = 60.0
 """Seconds in which writers come to an end, or to the gate; one may be waiting for a server."""
 
@@ -94,7 +100,24 @@ class Round:
         budgets["rho"] = int(rho.remaining * NANO)
         budgets["team"] = self.plan.charges * each // 50
         Ledger(self.place.url, "large").grant("team", Fraction(budgets["team"], NANO))
-        self.budgets = budgets
+        self.budgets = {name: Sums(Fraction(nano)) for name, nano in budgets.items()}
+        self.make_with_delta()
+
+    def make_with_delta(self) -> None:
+        """Make the accounts in epsilon and delta, and a share of one."""
+        warm()
+        failing = 3 * self.plan.charges  # about half of what is asked for
+        most = {
+            "mixed": Budget(epsilon=1000, delta=1e-6, order=ORDER, failures=Fraction(failing, ATTO)),
+            "either": Budget(epsilon=2, delta=1e-6, order=ORDER),
+        }
+        for name, budget in most.items():
+            made = Ledger.create(self.place.url, account=name, budget=budget, **ABOUT)  # type: ignore[arg-type]
+            limits = made.remaining * NANO, Fraction(budget.epsilon) * NANO, Fraction(budget.failures) * ATTO
+            self.budgets[name] = Sums(*limits)
+        share = Sums(Fraction(LARGE // 10**5), Fraction(40_000 * self.plan.charges), Fraction(failing // 4))
+        granted(self.account("mixed"), "crew", share)
+        self.budgets["crew"] = share
 
     def account(self, name: str) -> Ledger:
         return Ledger(self.place.url, name)
@@ -105,7 +128,7 @@ class Round:
         self.probes += 1
         self.said.say("A", label, "large", amount)
         try:
-            charge = self.account("large").reserve(cost(amount, meter_of("large")), label=label)
+            charge = self.account("large").reserve(cost(amount, "pure"), label=label)
             self.said.say("R", label, charge.id)
             self.said.say("D", label, 0, amount)
             charge.draw(cost(amount, "pure"))
@@ -245,6 +268,7 @@ class Round:
             accounts=len(sound),
             verified=sum(sound.values()),
             lives=self.born,
+            beyond=sum(one.either and one.pure_spent > one.pure_limit for one in held.accounts.values()),
         )
 
 
@@ -257,10 +281,11 @@ def give_up(ledger: Ledger, key: str) -> bool:
     return True
 
 
-def granted(ledger: Ledger, child: str, nano: int) -> bool:
+def granted(ledger: Ledger, child: str, share: Sums) -> bool:
     """Grant a share if there is enough."""
+    amounts = {"pure": share.pure / NANO, "failures": share.failing / ATTO} if share.pure else {}
     try:
-        ledger.grant(child, Fraction(nano, NANO))
+        ledger.grant(child, share.main / NANO, **amounts)
     except BudgetExceeded:
         return False
     return True

@@ -7,9 +7,12 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import psycopg
+
+from soak.amounts import Sums
 
 
 class Event(NamedTuple):
@@ -21,6 +24,26 @@ class Event(NamedTuple):
     allowance: int
     head: str
     body: str
+    sums: str = ""
+    """Of an account with a delta what it adds, and what is spent and allowed afterwards: eight numbers."""
+
+    @property
+    def more(self) -> list[int]:
+        return [int(word) for word in self.sums.split(",")] if self.sums else [0] * 8
+
+    @property
+    def moved(self) -> Sums:
+        """What it is about."""
+        return _sums(self.amount, *self.more[:3])
+
+    @property
+    def after(self) -> Sums:
+        """What is spent afterwards."""
+        return _sums(self.spent, self.more[3], self.more[5], self.more[7])
+
+    @property
+    def limits(self) -> Sums:
+        return _sums(self.allowance, self.more[4], self.more[6])
 
 
 class Charge(NamedTuple):
@@ -32,10 +55,29 @@ class Charge(NamedTuple):
     drawn: int
     draws: int
     settled: int | None
+    pure_reserved: int = 0
+    pure_drawn: int = 0
+    pure_settled: int = 0
+    failing_reserved: int = 0
+    failing_drawn: int = 0
+    impure: int = 0
 
     @property
-    def charged(self) -> int:
-        return self.reserved if self.settled is None else self.settled
+    def asked(self) -> Sums:
+        """What was reserved."""
+        return _sums(self.reserved, self.pure_reserved, self.failing_reserved, self.impure)
+
+    @property
+    def used(self) -> Sums:
+        """What was drawn."""
+        return _sums(self.drawn, self.pure_drawn, self.failing_drawn, self.impure)
+
+    @property
+    def charged(self) -> Sums:
+        """What it counts as."""
+        if self.settled is None:
+            return self.asked
+        return _sums(self.settled, self.pure_settled, self.failing_drawn, self.impure)
 
 
 class Account(NamedTuple):
@@ -45,6 +87,29 @@ class Account(NamedTuple):
     spent: int
     number: int
     head: str
+    meter: str = "pure"
+    pure_limit: int = 0
+    pure_spent: int = 0
+    failing_limit: int = 0
+    failing_spent: int = 0
+    impure: int = 0
+
+    @property
+    def limits(self) -> Sums:
+        return _sums(self.allowance, self.pure_limit, self.failing_limit)
+
+    @property
+    def sums(self) -> Sums:
+        return _sums(self.spent, self.pure_spent, self.failing_spent, self.impure)
+
+    @property
+    def either(self) -> bool:
+        """Whether one of its two sums within its limit is enough."""
+        return self.meter == "renyi" and self.parent is None
+
+
+def _sums(main: int, pure: int, failing: int, impure: int = 0) -> Sums:
+    return Sums(Fraction(main), Fraction(pure), Fraction(failing), impure)
 
 
 @dataclass
@@ -72,19 +137,12 @@ def of(url: str) -> Tables:
 
 
 def _read(ask: Callable[[str], Iterable[Any]]) -> Tables:
-    accounts = [
-        Account(*row) for row in ask("SELECT name, parent, allowance, spent, number, head FROM ~account")
-    ]
-    charges = [
-        Charge(*row)
-        for row in ask(
-            "SELECT id, account, number, state, reserved, drawn, draws, settled FROM ~charge ORDER BY id"
-        )
-    ]
+    accounts = [Account(*row) for row in ask(f"SELECT {', '.join(Account._fields)} FROM ~account")]
+    charges = [Charge(*row) for row in ask(f"SELECT {', '.join(Charge._fields)} FROM ~charge ORDER BY id")]
     tables = Tables(
         {account.name: account for account in accounts}, {charge.id: charge for charge in charges}
     )
-    asked = "SELECT account, number, kind, charge, amount, spent, allowance, head, body FROM ~event ORDER BY account, number"
+    asked = "SELECT account, number, kind, charge, amount, spent, allowance, head, body, sums FROM ~event ORDER BY account, number"
     for name, *row in ask(asked):
         event = Event(*row)
         tables.events.setdefault(name, []).append(event)

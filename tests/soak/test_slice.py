@@ -15,17 +15,19 @@ from pathlib import Path
 import pytest
 
 from soak import tables, twins, witness
+from soak.amounts import ATTO, NANO, ORDER, Sums, excess, total
 from soak.referee import Verdict, judge, judge_copy
 from soak.tables import Tables
 from soak.witness import Said, Witness
-from soak.writers import NANO, cost
+from soak.writers import KINDS, Noise, Real, cost, left, piece
 from sordino.errors import BudgetExceeded
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.renyi import amounts_at
 from sordino.ledger.store import sqlite
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOUT = {"adjacency": "add-remove", "unit": "customer", "source": "name:orders"}
-QUICK = ("generous", "forgiving", "noise-first")
+QUICK = ("generous", "forgiving", "noise-first", "forgotten-flag")
 
 
 def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
@@ -85,8 +87,8 @@ def test_a_slice_finds_nothing(tmp_path, place, kinds):
         happened.pop("full disk")
     assert all(counts[happened[kind]] for kind in kinds if kind in happened)
     assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (0, 0, 0, 0)
-    assert counts["verified"] == counts["accounts"] == 6
-    assert "0 overspent, 0 drawn charges lost, verify sound 6 of 6, 0 findings" in said
+    assert counts["verified"] == counts["accounts"] == 9
+    assert "0 overspent, 0 drawn charges lost, verify sound 9 of 9, 0 findings" in said
 
 
 @pytest.mark.slow
@@ -132,7 +134,7 @@ def seen(tmp_path_factory):
         try:
             charge = ledger.reserve(cost(Fraction(amount), "pure"), label=label)
         except BudgetExceeded:
-            told.say("F", label, int(ledger.remaining * NANO))
+            told.say("F", label, ledger.remaining * NANO)
             return None
         told.say("R", label, charge.id)
         return charge
@@ -157,10 +159,10 @@ def seen(tmp_path_factory):
     told.say("A", "0.0.4", "orders", 10)
     told.close()
     sqlite.close_all()
-    return tables.of(ledger.url), folder / "witness", {"orders": 1000}
+    return tables.of(ledger.url), folder / "witness", {"orders": Sums(Fraction(1000))}
 
 
-def judged(held: Tables, said: Said, budgets: dict[str, int]) -> set[str]:
+def judged(held: Tables, said: Said, budgets: dict[str, Sums]) -> set[str]:
     verdict = Verdict()
     judge(held, said, budgets, verdict=verdict, full=False, server=False)
     return set(verdict.counts)
@@ -197,7 +199,7 @@ def test_the_referee_finds_nothing_where_there_is_nothing(seen):
     said = witness.read(folder)
     assert judged(held, said, budgets) == set()
     assert said.attempts == 5
-    assert [refusal.remaining for refusal in said.refusals] == [400]
+    assert [refusal.left for refusal in said.refusals] == ["400"]
 
 
 @pytest.mark.parametrize(
@@ -276,3 +278,136 @@ def test_a_copy_holds_what_was_said_before_it_was_begun(seen):
     verdict = Verdict()
     judge_copy(Tables({}, {}), witness.read(folder, {"0": (folder / "0").read_text().index("R ")}), verdict)
     assert verdict.clean
+
+
+# ---- accounts with a delta --------------------------------------------------------------------------------------------------
+
+TWO_THIRDS = Fraction(2, 3)
+
+
+@pytest.fixture(scope="module")
+def with_delta(tmp_path_factory):
+    """Return the tables of a ledger with such an account and a share of it, what was said about both, and their budgets."""
+    folder = tmp_path_factory.mktemp("delta")
+    (folder / "witness").mkdir()
+    told = Witness(folder / "witness" / "0")
+    budget = Budget(epsilon=2, delta=1e-6, order=ORDER, failures=Fraction(1000, ATTO))
+    ledger = Ledger.create(folder / "budget.db", account="mixed", budget=budget, **ABOUT)
+    share = Sums(Fraction(10**6), Fraction(10**8), Fraction(500))
+    crew = ledger.grant("crew", share.main / NANO, pure=share.pure / NANO, failures=share.failing / ATTO)
+
+    def charge(to, label, *parts, drawn):
+        adds = total([part.adds for part in parts])
+        told.say("A", label, to.account, adds)
+        try:
+            made = to.reserve(tuple(part.cost for part in parts), label=label)
+        except BudgetExceeded as refused:
+            return told.say("F", label, left(str(refused)))
+        told.say("R", label, made.id)
+        for slot, part in enumerate(parts[:drawn]):
+            told.say("D", label, slot, part.adds)
+            made.release(Noise(part.cost, part.spends, lambda: None), [1], entropy=Real())
+            told.say("N", label, slot, part.leaves)
+        told.say("S", label)
+        made.settle()
+        return told.say("s", label)
+
+    def of(kind, size=300):
+        return piece("mixed", size, TWO_THIRDS, kind)
+
+    charge(ledger, "0.0.0", of("pure"), of("approximate"), of("stage"), drawn=2)
+    charge(crew, "0.0.1", of("pure"), drawn=1)
+    charge(crew, "0.0.2", of("rho"), drawn=0)
+    charge(ledger, "0.0.3", of("approximate", 2999), drawn=0)
+    charge(ledger, "0.0.4", of("rho"), drawn=1)
+    charge(ledger, "0.0.5", of("pure", 10**9), drawn=0)
+    told.close()
+    sqlite.close_all()
+    limits = budget.limits
+    budgets = {"mixed": Sums(*map(Fraction, limits[:3])), "crew": share}
+    return tables.of(ledger.url), folder / "witness", budgets
+
+
+def test_an_account_with_a_delta_is_what_was_said_of_it(with_delta):
+    held, folder, budgets = with_delta
+    said = witness.read(folder)
+    assert judged(held, said, budgets) == set()
+    assert [refusal.account for refusal in said.refusals] == ["crew", "mixed", "mixed"]
+    refused = [refusal.left for refusal in said.refusals]
+    assert "/" in refused[0]
+    assert (refused[1], refused[2][-1]) == (f"/{400 / ATTO:.6g}", "/")
+    account = held.accounts["mixed"]
+    assert (account.impure, account.failing_spent) == (1, 600)
+
+
+def widened(held, **facts):
+    return replace(held, accounts=held.accounts | {"mixed": held.accounts["mixed"]._replace(**facts)})
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [
+        (lambda held: change(held, "0.0.0", pure_settled=0), "lost"),
+        (lambda held: change(held, "0.0.0", failing_drawn=0), "lost"),
+        (lambda held: change(held, "0.0.0", settled=0), "lost"),
+        (lambda held: change(held, "0.0.0", pure_reserved=0), "amount"),
+        (lambda held: change(held, "0.0.0", pure_drawn=10**9), "draws"),
+        (lambda held: change(held, "0.0.4", impure=0), "amount"),
+        (lambda held: widened(held, impure=0), "sums"),
+        (lambda held: widened(held, pure_spent=0), "sums"),
+        (lambda held: widened(held, failing_spent=0), "sums"),
+        (lambda held: widened(held, failing_limit=300), "overspent"),
+        (lambda held: widened(held, pure_limit=10**12), "allowance"),
+        # One sum within its limit is enough, but no longer once something had no epsilon.
+        (lambda held: widened(held, pure_limit=1), "allowance"),
+        (lambda held: widened(held, allowance=1), "overspent"),
+    ],
+)
+def test_the_referee_convicts_an_account_with_a_delta(with_delta, broken, kind):
+    held, folder, budgets = with_delta
+    assert kind in judged(broken(held), witness.read(folder), budgets)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        (["A 0.0.7 mixed 5,5,5,0", "F 0.0.7 9/"], "refused"),
+        (["A 0.0.7 crew 1,1,0,0", "F 0.0.7 1/1"], "refused"),
+        (["D 0.0.1 1 1,100000000,0,0", "N 0.0.1 1 1,100000000,0,0"], "overspent"),
+        (["D 0.0.1 1 1,0,501,0", "N 0.0.1 1 1,0,501,0"], "overspent"),
+        (["D 0.0.1 1 1,0,0,1", "N 0.0.1 1 1,0,0,1"], "overspent"),
+        (["D 0.0.4 1 1,0,901,1", "N 0.0.4 1 1,0,901,1"], "overspent"),
+        (["D 0.0.4 1 900000000,0,0,1", "N 0.0.4 1 900000000,0,0,1"], "overspent"),
+    ],
+)
+def test_the_referee_knows_what_noise_may_spend_in_each_sum(with_delta, tmp_path, lines, kind):
+    held, folder, budgets = with_delta
+    (tmp_path / "0").write_text((folder / "0").read_text() + "\n".join(lines) + "\n")
+    assert kind in judged(held, witness.read(tmp_path), budgets)
+
+
+@pytest.mark.parametrize(
+    ("spent", "limits", "either", "over"),
+    [
+        (Sums(Fraction(5), Fraction(9)), Sums(Fraction(5), Fraction(5)), True, 0),
+        (Sums(Fraction(9), Fraction(5)), Sums(Fraction(5), Fraction(5)), True, 0),
+        (Sums(Fraction(9), Fraction(5), Fraction(0), 1), Sums(Fraction(5), Fraction(5)), True, 4),
+        (Sums(Fraction(9), Fraction(7)), Sums(Fraction(5), Fraction(5)), True, 2),
+        (Sums(Fraction(5), Fraction(9)), Sums(Fraction(5), Fraction(5)), False, 4),
+        (Sums(Fraction(1), Fraction(1), Fraction(3)), Sums(Fraction(5), Fraction(5)), True, 3),
+        (Sums(Fraction(1), Fraction(-1)), Sums(Fraction(5), Fraction(5)), True, 1),
+    ],
+)
+def test_what_is_too_much(spent, limits, either, over):
+    assert max(0, excess(spent, limits, either=either)) == over
+
+
+def test_amounts_are_those_that_a_ledger_charges():
+    """The soak computes them by itself; a size for each kind, compared with what a charge adds."""
+    for name in ("mixed", "either"):
+        for size in (0, 1, 2, 3, 4, 500, 2999):
+            for kind in KINDS:
+                one = piece(name, size, TWO_THIRDS, kind)
+                found = amounts_at(one.cost, Fraction(ORDER)).rounded_up()
+                assert Sums(*map(Fraction, found[:3])).charges(one.adds), one
+                assert found.impure == one.adds.impure

@@ -25,24 +25,28 @@ def _put(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
+def _put_reserve(*statements: str) -> None:
+    reserve = replace(schema.RESERVE, statements=statements)
+    _put(schema, "RESERVE", reserve)
+    for module in (schema, postgres):
+        _put(module, "OPERATIONS", (reserve, *schema.OPERATIONS[1:]))
+
+
+def _put_rule(rule: str, other: str) -> None:
+    assert any(rule in table for table in schema.TABLES)
+    tables = tuple(table.replace(rule, other) for table in schema.TABLES)
+    for module in (schema, postgres, sqlite_schema):
+        _put(module, "TABLES", tables)
+
+
 # ---- overspending ---------------------------------------------------------------------------------------------------------
 
 
 def checked_first() -> None:
     """What remains is asked first, and charged without a condition: two that ask at once both fit."""
     first, *rest = schema.RESERVE.statements
-    unconditional = replace(
-        schema.RESERVE, statements=(first.replace("spent <= allowance - :amount", "spent >= 0"), *rest)
-    )
-    tables = tuple(
-        table.replace("CHECK (spent <= allowance OR", "CHECK (spent >= 0 OR") for table in schema.TABLES
-    )
-    _put(schema, "RESERVE", unconditional)
-    operations = (unconditional, *schema.OPERATIONS[1:])
-    for module in (schema, postgres):
-        _put(module, "OPERATIONS", operations)
-    for module in (schema, postgres, sqlite_schema):
-        _put(module, "TABLES", tables)
+    _put_reserve(first.replace("spent <= allowance - :amount", "spent >= 0"), *rest)
+    _put_rule("CHECK (spent <= allowance OR", "CHECK (spent >= 0 OR")
     reserve = Ledger.reserve
 
     def checked(self: Ledger, chargeable: Any, **options: Any) -> Charge:
@@ -76,6 +80,28 @@ def forgiving() -> None:
         self._close_streams()
 
     _put(Charge, "__exit__", leave)
+
+
+# ---- accounts with a delta ------------------------------------------------------------------------------------------------
+
+
+def forgotten_flag() -> None:
+    """That something had no epsilon is known of the last charge alone: then the epsilons of the others count again."""
+    after = schema._TAKEN | {"impure": ":impure"}
+    update, event = schema._Change(kind="reserve", charge=":charge", after=after).written(":account")
+    first, charge, _ = schema.RESERVE.statements
+    fits = first[first.index(" WHERE name = :account AND meter") :].replace("impure + :impure", ":impure")
+    _put_reserve(update + fits, charge, event)
+    _put_rule("impure = 0 AND pure_spent <= pure_limit", "pure_spent <= pure_limit")
+
+
+def either_share() -> None:
+    """A share of an account has the rule of the account: one of the two sums is enough."""
+    first, *rest = schema.RESERVE.statements
+    both, one = f"ELSE {schema._MAIN_FITS} AND (", f"ELSE {schema._MAIN_FITS} OR ("
+    assert both in first
+    _put_reserve(first.replace(both, one), *rest)
+    _put_rule("parent IS NULL AND impure = 0", "impure = 0")
 
 
 # ---- draws that are forgotten ---------------------------------------------------------------------------------------------
@@ -193,6 +219,8 @@ TWINS: dict[str, Callable[[], None]] = {
     "checked-first": checked_first,
     "generous": generous,
     "forgiving": forgiving,
+    "forgotten-flag": forgotten_flag,
+    "either-share": either_share,
     "behind": behind,
     "noise-first": noise_first,
     "asynchronous": asynchronous,

@@ -4,7 +4,7 @@ One line is one write to a file that is open for appending, so that what was sai
 
     A label account amount      about to reserve an amount, in billionths
     R label id                  reserved
-    F label remaining           refused because only so much remained
+    F label remaining           refused because only so much remained (`Refusal.left`)
     D label slot worst          about to draw
     N label slot spent          the draw was recorded: noise may exist from now on, which really spends so much
     S label, s label            about to settle, and settled
@@ -14,18 +14,19 @@ One line is one write to a file that is open for appending, so that what was sai
     V id, v id                  about to give up a charge of a killed writer, and given up
     G name amount, g name       about to grant a share, and granted
 
-An amount is a fraction of billionths. A label is LIFE.THREAD.COUNT: which process life, which of its threads, and how many before it.
+An amount is a fraction of billionths, or four numbers (`amounts.Sums`). A label is LIFE.THREAD.COUNT: which process life, which of its threads, and how many before it.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
+
+from soak.amounts import Sums, read as amount
 
 
 class Witness:
@@ -52,10 +53,10 @@ class Told:
 
     label: str
     account: str
-    amount: Fraction
+    amount: Sums
     id: str | None = None
-    about: list[Fraction] = field(default_factory=list)
-    noise: list[Fraction] = field(default_factory=list)
+    about: list[Sums] = field(default_factory=list)
+    noise: list[Sums] = field(default_factory=list)
     settling: bool = False
     settled: bool = False
     kept: bool = False
@@ -71,8 +72,9 @@ class Refusal:
     """An account had no more than this left, after the charge `before` and before the charge `after` of the same thread."""
 
     account: str
-    amount: Fraction
-    remaining: int
+    amount: Sums
+    left: str
+    """What remained: billionths; or, of an account with a delta, `main/pure`, `main/` where no epsilon is any more, or `/failing`."""
     before: str | None
     after: str | None = None
 
@@ -87,8 +89,8 @@ class Said:
     bugs: list[str] = field(default_factory=list)
     voiding: set[str] = field(default_factory=set)
     voided: set[str] = field(default_factory=set)
-    granting: Counter[str] = field(default_factory=Counter)
-    granted: Counter[str] = field(default_factory=Counter)
+    granting: defaultdict[str, Sums] = field(default_factory=lambda: defaultdict(Sums))
+    granted: defaultdict[str, Sums] = field(default_factory=lambda: defaultdict(Sums))
     attempts: int = 0
 
 
@@ -126,16 +128,16 @@ def _hear(said: Said, lines: Iterator[list[str]]) -> None:
     for kind, *words in lines:
         if kind == "A":
             said.attempts += 1
-            said.charges[words[0]] = Told(words[0], words[1], Fraction(words[2]))
+            said.charges[words[0]] = Told(words[0], words[1], amount(words[2]))
             continue
         if kind in {"V", "v"}:
             (said.voiding if kind == "V" else said.voided).add(words[0])
             continue
         if kind == "G":
-            said.granting[words[0]] += int(words[1])
+            said.granting[words[0]] = said.granting[words[0]].plus(amount(words[1]))
             continue
         if kind == "g":
-            said.granted[words[0]] += int(words[1])
+            said.granted[words[0]] = said.granted[words[0]].plus(amount(words[1]))
             continue
         if kind == "B":
             said.bugs.append(" ".join(words))
@@ -148,14 +150,14 @@ def _hear(said: Said, lines: Iterator[list[str]]) -> None:
             for refusal in waiting.pop(thread, ()):
                 refusal.after = told.label
         elif kind == "F":
-            refusal = Refusal(told.account, told.amount, int(words[1]), last.get(thread))
+            refusal = Refusal(told.account, told.amount, words[1], last.get(thread))
             said.refusals.append(refusal)
             waiting.setdefault(thread, []).append(refusal)
             del said.charges[told.label]
         elif kind == "D":
-            told.about.append(Fraction(words[2]))
+            told.about.append(amount(words[2]))
         elif kind == "N":
-            told.noise.append(Fraction(words[2]))
+            told.noise.append(amount(words[2]))
         elif kind == "S":
             told.settling = True
         elif kind == "s":

@@ -11,22 +11,29 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import MAXYEAR, UTC, datetime
 from fractions import Fraction
+from functools import partial
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, NoReturn
 
+from soak.amounts import NANO, ORDER, Sums, of_approximate, of_pure, of_rho, of_stage, total
 from soak.witness import Witness
 from sordino import receipt
-from sordino.cost import ZCDP, Pure
+from sordino.cost import ZCDP, Approximate, GumbelStage, Pure
 from sordino.errors import BudgetExceeded, LedgerError
 from sordino.ledger import Charge, Ledger
 from sordino.sensitivity import COUNTING
 
-NANO = 10**9
-_REMAINS = re.compile(r"but ([0-9.]+) remains")
+_REMAINS = re.compile(r"but ([0-9.]+) remains in")
+_BOTH_REMAIN = re.compile(r"but divergence ([0-9.]+) and (?:no epsilon|epsilon ([0-9.]+)) remain")
+_DELTA_REMAINS = re.compile(r"but ([-+.0-9e]+) remains for releases that may fail")
+_STAGES = [(Fraction(n, 5000), monotone) for n in (1, 7) for monotone in (True, False)]
+KINDS = ("pure", "stage", "rho", "approximate")
+_HOW_OFTEN = {"mixed": (40, 20, 20, 20), "crew": (50, 25, 2, 23), "either": (70, 30, 0, 0)}
+"""Of accounts with a delta: how often they are charged each of these kinds."""
 _NAP = 0.005
 
 
@@ -87,22 +94,17 @@ class Job:
 class Noise:
     """A mechanism whose noise is a line of the witness."""
 
-    worst: Fraction
-    spends: Fraction
-    meter: str
+    cost: Any
+    spends: Any
     heard: Callable[[], None]
 
     per_transcript = True
     exact = True
     sensitivity = COUNTING
 
-    @property
-    def cost(self) -> Any:
-        return cost(self.worst, self.meter)
-
     def release(self, answers: Any, *, entropy: Any) -> Any:
         self.heard()
-        return Released(cost(self.spends, self.meter))
+        return Released(self.spends)
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,67 @@ def cost(nano: Fraction, meter: str) -> Any:
 
 def meter_of(account: str) -> str:
     """Return the meter of an account of the soak, which its name says."""
-    return "zcdp" if account.startswith("rho") else "pure"
+    return "renyi" if account in _HOW_OFTEN else "zcdp" if account.startswith("rho") else "pure"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something that is charged, what it adds, and what it may turn out to have spent."""
+
+    cost: Any
+    adds: Sums
+    spends: Any
+    leaves: Sums
+
+    def without_pure(self) -> Piece:
+        """Return it as a part of what has no epsilon."""
+        return replace(self, adds=self.adds.without_pure(), leaves=self.leaves.without_pure())
+
+
+def piece(account: str, size: int, part: Fraction, kind: str) -> Piece:
+    """Return what an account is charged, one with a delta of some kind; of a pure epsilon only a part is spent."""
+    if account not in _HOW_OFTEN:
+        worst, meter = size * (Fraction(1, 3) if account == "thirds" else Fraction(1)), meter_of(account)
+        # Nothing comes back on the other meter.
+        spends = worst * part if meter == "pure" else worst
+        return Piece(cost(worst, meter), Sums(worst), cost(worst * part, meter), Sums(spends))
+    third = Fraction(size, 3) / NANO
+    epsilon = third * (30_000 if account == "either" else 3000)
+    if kind == "pure":
+        adds, spent = of_pure(epsilon), Pure(epsilon=epsilon * part)
+        return Piece(Pure(epsilon=epsilon), adds, spent, adds._replace(pure=adds.pure * part))
+    if kind == "stage":
+        rate, monotone = _STAGES[size % len(_STAGES)]
+        one, adds = GumbelStage(epsilon=rate, monotone=monotone), of_stage(rate, monotone=monotone)
+    elif kind == "rho":
+        one, adds = ZCDP(rho=third), of_rho(third)
+    else:
+        delta = third / NANO
+        one, adds = Approximate(epsilon=epsilon, delta=delta), of_approximate(epsilon, delta)
+    return Piece(one, adds, one, adds)
+
+
+def warm() -> None:
+    """Let processes that are forked from this one know what a stage costs: the first look takes a moment."""
+    for rate, monotone in _STAGES:
+        of_stage(rate, monotone=monotone)
+        stage = GumbelStage(epsilon=rate, monotone=monotone)
+        stage.rdp(ORDER)
+        stage.zcdp()
+
+
+def left(refusal: str) -> str:
+    """Return what a refusal says that remains (`witness.Refusal.left`)."""
+    if found := _REMAINS.search(refusal):
+        return _nano(found[1])
+    if found := _DELTA_REMAINS.search(refusal):
+        return f"/{found[1]}"
+    found = _BOTH_REMAIN.search(refusal)
+    return f"{_nano(found[1])}/{_nano(found[2]) if found[2] else ''}" if found else "?"
+
+
+def _nano(decimal: str) -> str:
+    return str(Fraction(decimal) * NANO)
 
 
 # ---- clocks -------------------------------------------------------------------------------------------------------------
@@ -238,17 +300,19 @@ class _Writer:
 
     def charge(self, label: str) -> None:
         [account] = self.chance.choices(list(self.job.accounts), list(self.job.accounts.values()))
-        unit = Fraction(1, 3) if account == "thirds" else Fraction(1)
         draws = [
-            self.chance.randrange(1, 3000) * unit for _ in range(self.chance.choice((0, 1, 1, 1, 1, 2, 3)))
+            self.piece(account, self.chance.randrange(1, 3000))
+            for _ in range(self.chance.choice((0, 1, 1, 1, 1, 2, 3)))
         ]
-        spare = self.chance.choice((0, 0, 0, 1, 500)) * unit
-        amount = sum(draws, spare)
+        spare = self.piece(account, self.chance.choice((0, 0, 0, 1, 500)))
+        amount = total([part.adds for part in (*draws, spare)])
+        if amount.impure:  # then nobody looks at the epsilons of its parts
+            amount, draws = amount.without_pure(), [part.without_pure() for part in draws]
         self.witness.say("A", label, account, amount)
         step = "reserve"
         self.begun = time.monotonic()
         try:
-            charge = self.ledgers[account].reserve(cost(amount, meter_of(account)), label=label)
+            charge = self.ledgers[account].reserve((*(part.cost for part in draws), spare.cost), label=label)
             self.witness.say("R", label, charge.id)
             ending = self.chance.choices(("settle", "block", "error", "left"), (55, 30, 10, 5))[0]
             for slot, worst in enumerate(draws):
@@ -257,26 +321,27 @@ class _Writer:
             step = ending
             self.end(charge, label, ending)
         except BudgetExceeded as refused:
-            found = _REMAINS.search(str(refused))
-            self.witness.say("F", label, int(Fraction(found[1]) * NANO) if found else -1)
+            self.witness.say("F", label, left(str(refused)))
         except LedgerError as error:
             seconds = time.monotonic() - self.begun
             self.witness.say("E", label, step, f"{seconds:.3f}", f"{type(error).__name__}: {error}")
             time.sleep(0.02)
 
-    def draw(self, charge: Charge, label: str, slot: int, worst: Fraction) -> None:
-        meter = meter_of(charge.account)
+    def piece(self, account: str, size: int) -> Piece:
+        part = Fraction(self.chance.choice((0, 1, 1, 2, 3)), 3)
+        [kind] = self.chance.choices(KINDS, _HOW_OFTEN.get(account))
+        return piece(account, size, part, kind)
+
+    def draw(self, charge: Charge, label: str, slot: int, part: Piece) -> None:
         self.job.gate.step(self.number)
-        self.witness.say("D", label, slot, worst)
+        self.witness.say("D", label, slot, part.adds)
         self.begun = time.monotonic()
         if self.chance.random() < 0.5:
-            charge.draw(cost(worst, meter))
-            self.witness.say("N", label, slot, worst)
+            charge.draw(part.cost)
+            self.witness.say("N", label, slot, part.adds)
             return
-        spends = worst * self.chance.choice((0, 1, 1, 2, 3)) / 3
-        spent = spends if meter == "pure" else worst  # nothing comes back on the other meter
-        mechanism = Noise(worst, spends, meter, lambda: self.witness.say("N", label, slot, spent))
-        charge.release(mechanism, [1], entropy=Real())
+        heard = partial(self.witness.say, "N", label, slot, part.leaves)
+        charge.release(Noise(part.cost, part.spends, heard), [1], entropy=Real())
 
     def end(self, charge: Charge, label: str, ending: str) -> None:
         self.job.gate.step(self.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, final
 
 from sordino.errors import LedgerError
 from sordino.ledger.amounts import Budget, Meter, amount_of
-from sordino.ledger.renyi import NO_LIMITS, NOTHING, Limits, Sums
+from sordino.ledger.renyi import NO_LIMITS, NOTHING, Amounts, Limits, Sums
 
 
 class Account(NamedTuple):
@@ -283,10 +284,22 @@ class _ReplayedCharge:
     digest: str
     reserved: Sums
     drawn: Sums = NOTHING
+    described: Amounts | None = field(default_factory=Amounts)
+    """What its draws are described as; None if one of them is not."""
     draws: int = 0
     state: str = "reserved"
     settled: Sums | None = None
     kept: int = 0
+
+    def adds_up(self, one: Amounts | None) -> bool:
+        """Take on how a draw is described; tell whether all draws are together what they are described as."""
+        if self.described is None or one is None:
+            self.described = None
+            return True
+        self.described += one
+        # Of what was reserved without an epsilon no part has one.
+        described = self.described.without_pure() if self.reserved.impure else self.described
+        return described.rounded_up()[:3] == self.drawn[:3]
 
     def row(self) -> tuple[int | str | None, ...]:
         """Return what the row of the charge must say, in the order of `schema.STATES`."""
@@ -415,6 +428,9 @@ class Replay:
                 self.spent = _sum(self.spent, amounts)
                 new = row.charge not in self.charges
                 self.charges[row.charge] = _ReplayedCharge(row.number, body["digest"], amounts)
+                described = _described(body.get("charges"), self.account)
+                if described is not None and described.rounded_up() != amounts:
+                    self._wrong(f"event {row.number} does not reserve what it describes")
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
@@ -441,6 +457,8 @@ class Replay:
                     "drawn",
                 )
                 fits = all(map(int.__le__, charged.drawn, charged.reserved))
+                if not charged.adds_up(_described(body.get("draws"), self.account)):
+                    self._wrong(f"event {row.number} does not draw what it describes")
                 return was_open and fits and body["slot"] == charged.draws - 1
             case "keep":
                 # Only what was settled has a release, and its parts come one after the other.
@@ -465,6 +483,32 @@ class Replay:
                     and amounts.failing == charged.drawn.failing
                 )
         return False
+
+
+def _described(things: Any, account: Account) -> Amounts | None:
+    """Return what mechanisms and costs are described as, all together; None if that is not said.
+
+    It is not for what was spent before a ledger was migrated or an account converted.
+    """
+    meter = account.meter_at_order
+    total = Amounts()
+    for thing in things or ():
+        if meter.measure not in thing:
+            return None
+        main = _exact_amount(thing[meter.measure])
+        if meter.order is None:
+            total += Amounts(main)
+        else:
+            pure = None if thing["epsilon"] is None else _exact_amount(thing["epsilon"])
+            total += Amounts(main, pure, _exact_amount(thing["delta"]))
+    return total if things else None
+
+
+def _exact_amount(written: str) -> Fraction:
+    # What a reader makes of a text must not depend on who wrote it: "1e999999999" is a number, too.
+    if not _AMOUNT.fullmatch(written):
+        raise ValueError
+    return Fraction(written)
 
 
 def budget_of(account: Account) -> Budget:
@@ -522,6 +566,7 @@ def add_shares(rows: Iterable[tuple[int, str, str]], child: str) -> tuple[int, i
 
 
 FACTS = ("name", "parent", "meter", "epsilon", "delta", "adjacency", "unit", "source")
+_AMOUNT = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,4000})?", re.ASCII)
 _RENYI_FACTS = ("alpha", "failures")
 """What the meter "renyi" adds."""
 _BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert"))

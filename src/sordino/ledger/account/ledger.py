@@ -303,6 +303,9 @@ class Ledger:
     def verify(self, *, head: str | None = None) -> Verification:
         """Replay the whole history: hashes, sums, limits, charges and shares must all agree with each other.
 
+        What is reserved and drawn must be what the mechanisms and costs in the history are described as. That
+        they were the ones that ran is up to whoever charged.
+
         Parameters
         ----------
         head : str, optional
