@@ -14,15 +14,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, final
 
-from sordino.constraints import to_fraction
+from sordino.constraints import Number, to_fraction
 from sordino.cost import BoundedRange, Cost, repeat
 from sordino.data import CountQuestion
 from sordino.errors import InvalidParameter
 from sordino.estimators.intervals import find_reach
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
+from sordino.ledger.amounts import Meter
 from sordino.mechanisms import (
     GaussianMechanism,
     GumbelSparseVector,
@@ -37,7 +39,7 @@ MeasureNoise = Literal["laplace", "gaussian"]
 NOISE_MEANS = "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
 # Digits that a matched rho or budget keeps; how near a budget comes to its price, and after how many tries
 # nearly is good enough.
-_DIGITS, _NEAR, _TRIES = 6, Fraction(9999, 10_000), 12
+_DIGITS, _NEAR, _TRIES = 6, Fraction(999, 1000), 12
 
 
 @final
@@ -205,34 +207,57 @@ def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Pr
 
 def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:
     """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth, and hardly less."""
-    budget = match_budget(price, paid, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k))
+    worth = price.find_worth(paid)
+    # Each of k parts of a range has a rho of about an eighth of its square.
+    guess = _guess_budget(worth / price.order, parts=k, factor=0.125, width=1)
+    budget = _match_budget(
+        price.meter, worth, guess, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k)
+    )
     selection: NoisyTopK = build(noise="gumbel", epsilon=budget)
     return selection
 
 
 def match_finder(price: Price, pure: SparseVector) -> GumbelSparseVector:
     """Return a sparse vector with Gumbel noise that costs at most what `pure` is worth, and hardly less."""
-    shape: dict[str, Any] = {
-        "threshold": pure.threshold,
-        "positives": pure.positives,
-        "sensitivity": pure.sensitivity,
-    }
-    budget = match_budget(price, pure.cost, lambda epsilon: GumbelSparseVector(epsilon=epsilon, **shape).cost)
-    return GumbelSparseVector(epsilon=budget, **shape)
+    shape = (pure.threshold, pure.positives, pure.sensitivity)
+    return _match_finder(price.meter, price.find_worth(pure.cost), *shape)
 
 
-def match_budget(price: Price, paid: Cost, find_cost: Callable[[Fraction], Cost]) -> Fraction:
-    """Return the epsilon of a family of costs that adds at most what `paid` is worth, and hardly less."""
-    limit = price.find_worth(paid)
-    # A price grows about as the square of epsilon, so that few steps come near.
-    epsilon = _shorten_down(limit / price.order)
+# A stage takes milliseconds to price the first time; the same release comes back night after night.
+@lru_cache(maxsize=64)
+def _match_finder(
+    meter: Meter, worth: Fraction, threshold: Number, positives: int, sensitivity: Sensitivity
+) -> GumbelSparseVector:
+    def build(epsilon: Fraction) -> GumbelSparseVector:
+        return GumbelSparseVector(
+            threshold=threshold, positives=positives, epsilon=epsilon, sensitivity=sensitivity
+        )
+
+    # What a stage costs, over the square of what its threshold costs: docs/proofs/gumbel-stage.md.
+    factor, width = (0.228, 2) if sensitivity.monotone else (0.514, 3)
+    guess = _guess_budget(worth / (meter.order or 1), parts=positives, factor=factor, width=width)
+    return build(_match_budget(meter, worth, guess, lambda epsilon: build(epsilon).cost))
+
+
+def _guess_budget(rho: Fraction, *, parts: int, factor: float, width: int) -> Fraction:
+    """Return about the epsilon of equal parts, each `width` times what counts, that have a rho together."""
+    each = math.sqrt(float(rho) / parts / factor)
+    return _shorten_down(to_fraction(parts * width * each))
+
+
+def _match_budget(
+    meter: Meter, worth: Fraction, guess: Fraction, find_cost: Callable[[Fraction], Cost]
+) -> Fraction:
+    """Return the epsilon of a family of costs that adds at most so much, and hardly less."""
+    price, epsilon = Price(meter), guess
     for _ in range(_TRIES):
         found = price.find(find_cost(epsilon))
-        if limit * _NEAR <= found <= limit:
+        if worth * _NEAR <= found <= worth:
             return epsilon
-        # Aimed a little below the limit, so that it is met from below.
-        epsilon = _shorten_down(epsilon * to_fraction(math.sqrt(limit * (1 + _NEAR) / 2 / found)))
-    while price.find(find_cost(epsilon)) > limit:
+        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little below, so
+        # that it is met from below.
+        epsilon = _shorten_down(epsilon * to_fraction(math.sqrt(worth * (1 + _NEAR) / 2 / found)))
+    while price.find(find_cost(epsilon)) > worth:
         epsilon = _shorten_down(epsilon * _NEAR)
     return epsilon
 
