@@ -394,7 +394,9 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert said["delta"] is None
     assert 0 < said["rho"] < 0.0002
     assert run([*asked, "--format", "table"]) == 0
-    assert "rho 0.000" in capsys.readouterr().out
+    table = capsys.readouterr().out
+    assert "rho 0.000" in table
+    assert "Noise: gaussian;" in table
     kept = ledger.read_release(said["id"])
     assert kept.facts["noise"] == "gaussian"
     assert run([*asked, "--noise", "laplace", "--format", "json"]) == 0

@@ -229,11 +229,22 @@ def describe_release(
     notes = [
         *([f"Left out: {escape_controls('; '.join(left_out))}."] if left_out else []),
         f"Spent: {describe_spent(facts)}. Protects: {whom}, {unit.adjacency}.",
+        *_describe_noise(facts),
         *describe_receipt(release.receipt),
     ]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *list_warnings(release)]
+
+
+def _describe_noise(facts: Mapping[str, Any]) -> list[str]:
+    """Return the note that names noise without a pure epsilon; of pure noise nothing is said."""
+    selected, measured = facts.get("noise"), facts.get("measure_noise")
+    if not {selected, measured} & {"gumbel", "gaussian"}:
+        return []
+    # One kind of noise, or one to select and one to measure.
+    both = f"{selected} to select, {measured} to measure" if measured else selected
+    return [f"Noise: {both}; chosen for what the account gets from it unless it was asked for by name."]
 
 
 def without_gaps(facts: Mapping[str, Any]) -> bool:
