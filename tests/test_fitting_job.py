@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from benchmarks import fitting
@@ -10,6 +11,7 @@ from benchmarks import fitting
 from sordino import BudgetExceeded, Ledger, PrivacyUnit, Session
 from sordino.ledger import Budget
 
+ROOT = Path(__file__).resolve().parents[1]
 # Small enough to be charged until they are used up. With this delta the divergences let in more than the
 # epsilons do; with the delta of the tables the epsilons let in three, and the divergences none.
 SMALL = {
@@ -89,6 +91,21 @@ def test_a_year_of_top_10_is_four_times_that_of_a_pure_account(ten):
     )
     assert pure == 150
     assert both >= max(4 * pure, fitting.NIGHTS)
+
+
+def test_the_figures_on_the_page_and_in_the_results_are_these(ten):
+    page = (ROOT / "docs" / "how-to" / "a-year-of-nightly-releases.md").read_text(encoding="utf-8")
+    results = (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8")
+    accounts = tuple(fitting.BUDGETS.values())
+    both = {name: f"{fitting.fitting(accounts[2], mechanisms):,}" for name, mechanisms in ten.items()}
+    medians, selections, counts = (
+        both[name] for name in ("median with its interval", "exponential mechanism", fitting.COUNT)
+    )
+    assert f"medians {medians}, exponential mechanisms {selections}, counts {counts}" in page
+    assert f"the same epsilon holds {both[fitting.TOP]}." in page
+    for name, mechanisms in ten.items():
+        figures = (f"{fitting.fitting(budget, mechanisms):,}" for budget in accounts)
+        assert f"| {name} | {' | '.join(figures)} |".replace(" 0 ", " none ") in results
 
 
 def test_the_largest_number_that_fits_is_found():
