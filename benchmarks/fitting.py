@@ -361,8 +361,8 @@ def report():
         "- **pure**, **zCDP**, **(epsilon, delta)**: our accounts, each release charged with its `.cost`, by the rule of a reservation. They are limits: what is released may be chosen as one goes. "
         "**times pure** divides the third by the first.",
         "- **RDP**: dp_accounting's `RdpAccountant` with its own orders, fed with the laws in the last column: randomized response for what is pure (it has none for bounded ranges and thresholds), the "
-        "continuous Laplace law, whose curve lies a little below that of noise on a grid, and the Gaussian one. It takes the best order for a finished list.",
-        "- **OpenDP**: its `make_composition` and `make_zCDP_to_approxDP`; pure parts enter by its `make_pureDP_to_zCDP`, exponential mechanisms as its `make_noisy_max` with Gumbel noise.",
+        "continuous Laplace law, whose curve lies a little below that of noise on a grid, and the Gaussian one. It takes the best order for a finished list. What rho somebody else proved could be handed in as a `ZCDpEvent`, which is no law of its own.",
+        "- **OpenDP**: its `make_composition` and `make_zCDP_to_approxDP`; pure parts enter by its `make_pureDP_to_zCDP`, exponential mechanisms as its `make_noisy_max` with Gumbel noise. A release is composed as one with the sum of these rhos.",
         "- **Tumult**: its published rules, computed by us because the package is not installed here: rho is epsilon^2/2 for what is pure and epsilon^2/8 for an exponential mechanism, and rho + 2 sqrt(rho ln(1/delta)) "
         "at most 3.",
         "- **our list**, **PLD**: both only for a list that was fixed in advance, and no limit of an account. Ours is `cost.repeat(...).epsilon(1e-6)`; PLD is dp_accounting's privacy loss distribution of the laws in the "
