@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items):
     families = {}
     for item in items:
         mark = item.get_closest_marker("sample")
-        if mark is not None:
+        # What is slow anyhow is not in the default run.
+        if mark is not None and item.get_closest_marker("slow") is None:
             families.setdefault((item.path, item.originalname), []).append((item.name, mark.args[0], item))
     for cases in families.values():
         # By name, so that neither the order of the run nor its seed decides which ones.

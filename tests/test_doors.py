@@ -93,6 +93,7 @@ def test_entropy_without_the_method_works(name):
 
 @pytest.mark.parametrize("name", DOORS)
 @pytest.mark.parametrize("make", [KeyboardInterrupt, MemoryError], ids=lambda make: make.__name__)
+@pytest.mark.sample(4)
 def test_entropy_that_fails_leaves_no_remnants(name, make):
     failed = 0
     for at in (1, 2):

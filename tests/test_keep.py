@@ -101,6 +101,7 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
 
 
 @pytest.mark.parametrize("name", ["quantile", "quantiles", "sum", "sum within bounds", "sum by group"])
+@pytest.mark.sample(4)
 def test_the_share_of_numbers_is_kept_by_the_names_that_the_command_has(
     session, ledger, capsys, monkeypatch, name
 ):

@@ -47,6 +47,7 @@ def session(source, unit=ROW, seed=7, **options):
         *(pytest.param(k, marks=pytest.mark.slow) for k in ("pandas", "arrow")),
     ],
 )
+@pytest.mark.sample(4)
 def test_every_source_is_read_in_its_order(frame, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(records_module, "ROWS", 64)
     column = frame["x"].fill_null(math.nan).to_numpy()

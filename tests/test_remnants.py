@@ -256,6 +256,7 @@ def interrupt_at_lines(run, kind, places):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", some(KINDS, {"top_k", "sum"}))
+@pytest.mark.sample(4)
 def test_an_interrupt_at_some_lines_leaves_no_remnants(run, kind):
     interrupt_at_lines(run, kind, 5)
 

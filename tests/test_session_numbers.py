@@ -47,6 +47,7 @@ def ask(s, kind, **options):
 
 @pytest.mark.parametrize("kind", ["quantile", "sum", "mean", "variance"])
 @pytest.mark.parametrize("unit", [ROW, REPLACED], ids=["add-remove", "replace-one"])
+@pytest.mark.sample(4)
 def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
     released = ask(session(frame, unit), kind)
     entropy = sd.Seeded(7)
@@ -157,6 +158,7 @@ def test_when_the_number_of_rows_is_public(frame, tmp_path):
 
 
 @pytest.mark.parametrize("values", [[], [None] * 300, [float("nan"), float("inf"), -float("inf")] * 100])
+@pytest.mark.sample(4)
 def test_nothing_and_nothing_but_odd_numbers(values):
     table = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
     for unit, kind, q in (

@@ -90,6 +90,7 @@ def test_the_reference_alone_would_have_been_too_low():
 
 
 @pytest.mark.parametrize("one", [TENTH, HUNDREDTH, Range(low=0.02, high=0.05), BoundedRange(epsilon=0.03)])
+@pytest.mark.sample(4)
 def test_the_margin_is_more_than_what_the_reference_loses(one):
     """Where our own sums know the truth: its raw deltas lie below it by less than a tenth of the margin."""
     for count in (10, 100, 200):

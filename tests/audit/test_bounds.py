@@ -59,6 +59,7 @@ def sparse(rates, claim, **options):
     ],
     ids=["G4", "S7", "one query", "Laplace", "bare geometric"],
 )
+@pytest.mark.sample(4)
 def test_the_truth_lies_between_the_bounds_whatever_is_left_out(subject, a, b, loss, tail):
     report = audit.exact(subject, answers_a=a, answers_b=b, tail=tail, slack=0.5)
     assert report.epsilon_at_least < loss <= report.epsilon_at_most
@@ -106,6 +107,7 @@ def test_the_worst_of_several_pairs_is_reported():
     ],
 )
 @pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.sample(4)
 def test_no_neighbours_of_top_k_lose_more_than_the_claim_and_some_lose_it_all(n, k, noise, monotone):
     """D6 and its like: all moves from several answers."""
     statement = COUNTING if monotone else EITHER_WAY

@@ -74,6 +74,7 @@ every = pytest.mark.parametrize(("factors", "shifts", "value"), CASES.values(), 
 
 
 @every
+@pytest.mark.sample(4)
 def test_oracles_lie_between_bounds_that_are_a_dozen_digits_apart(factors, shifts, value):
     low, high = bounds(factors, map(F, shifts))
     slop = F(1, 10**12) if value.denominator > 100 else 0  # the published digits
@@ -83,6 +84,7 @@ def test_oracles_lie_between_bounds_that_are_a_dozen_digits_apart(factors, shift
 
 @every
 @pytest.mark.parametrize("cells", [1, 300, 5_000])
+@pytest.mark.sample(4)
 def test_monotone_sums_agree_however_early_they_stop(factors, shifts, value, cells):
     """Without Taylor coefficients all that is used is that distribution functions rise."""
     low, high = bounds([(kind, rough(law)) for kind, law in factors], map(F, shifts), cells=cells)
@@ -94,6 +96,7 @@ def test_monotone_sums_agree_however_early_they_stop(factors, shifts, value, cel
 
 @every
 @pytest.mark.parametrize("cells", [1, 50])
+@pytest.mark.sample(4)
 def test_taylor_sums_hold_however_early_they_stop(factors, shifts, value, cells):
     low, high = bounds(factors, map(F, shifts), cells=cells)
     assert low <= float(value) * (1 + 1e-11)

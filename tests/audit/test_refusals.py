@@ -188,6 +188,7 @@ def test_subjects_and_laws_are_checked(make, words):
         ),
     ],
 )
+@pytest.mark.sample(4)
 def test_plays_that_cannot_be_counted_are_refused(subject, words):
     with pytest.raises(InvalidParameter, match=words):
         audit.exact(subject, answers_a=[0], answers_b=[1])

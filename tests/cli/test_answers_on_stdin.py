@@ -403,6 +403,7 @@ def test_each_verdict_comes_before_the_next_answer_is_sent(child, sordino, accou
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
+@pytest.mark.sample(4)
 def test_a_stream_that_is_killed_leaves_its_full_reservation(child, sordino, account, name):
     process = child(*LINE, *account)
     process.stdin.write(b"a,-1e9\n")

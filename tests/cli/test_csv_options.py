@@ -84,6 +84,7 @@ def test_a_german_file_has_the_right_sum(tmp_path, sordino, encoding, types):
         ("TRY_CAST(Kunde AS INTEGER) IS NULL", 601),
     ],
 )
+@pytest.mark.sample(4)
 def test_predicates_compare_values(tmp_path, sordino, where, rows):
     done = sordino("count", written(tmp_path), "--row-is-unit", *MARKS, *TYPES, *SURE, "--where", where)
     assert done.json["rows"][0]["estimate"] == rows

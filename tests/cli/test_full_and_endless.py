@@ -97,6 +97,7 @@ GIVEN = {"above on stdin": b"a,1\n", "randomize on stdin": b"x\n1\n"}
 @pytest.mark.parametrize(
     "which", [pytest.param(w, marks=() if w in FIRST else pytest.mark.slow) for w in WRITERS]
 )
+@pytest.mark.sample(4)
 def test_a_full_stdout_is_exit_code_four_and_one_sentence(which, full, orders, account):
     line, sentence = WRITERS[which]
     done = started(*line, given=GIVEN.get(which, b""), stdout=full, cwd=orders.parent)
@@ -111,6 +112,7 @@ def test_the_last_flush_of_the_interpreter_would_decide_otherwise(full, orders):
 
 
 @pytest.mark.parametrize("end", ["full", "gone", pytest.param("closed", marks=pytest.mark.slow)])
+@pytest.mark.sample(4)
 def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(end, sordino, orders, account, request):
     streams = {} if end == "closed" else {"stdout": request.getfixturevalue(end)}
     closed = {"preexec_fn": lambda: os.close(1)} if end == "closed" else {}
@@ -124,6 +126,7 @@ def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(end, sordino
 
 
 @pytest.mark.parametrize("end", ["full", "gone"])
+@pytest.mark.sample(4)
 def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
     line = ("count", orders, "--row-is-unit", "--no-quiet", "--no-ledger")
     stream = request.getfixturevalue(end)
@@ -137,6 +140,7 @@ def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
 
 
 @pytest.mark.parametrize("end", ["full", "gone"])
+@pytest.mark.sample(4)
 def test_nor_does_a_progress_bar_there(end, orders, request):
     # It is drawn after the charge, where work takes long: then the release was lost, and with a reader that
     # had gone the code was 0.
@@ -147,6 +151,7 @@ def test_nor_does_a_progress_bar_there(end, orders, request):
 
 
 @pytest.mark.parametrize("room", [0, 30, None])
+@pytest.mark.sample(4)
 def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
     """With so much room a release is lost if, and only if, it is longer: two tables with one release have one exit code."""
     out = tmp_path / "out"
@@ -169,6 +174,7 @@ def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
+@pytest.mark.sample(4)
 def test_a_label_that_stdout_has_no_letters_for_is_spelled(form, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text("label,score\né漢😀,1\n", encoding="utf-8")
@@ -231,6 +237,7 @@ INSTANTS = {
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
+@pytest.mark.sample(4)
 def test_a_signal_at_any_instant_is_an_interrupt_or_nothing(instant):
     """Also between two lines of the command itself: there an interrupt once was a traceback and exit code 1."""
     name, call, code = INSTANTS[instant]

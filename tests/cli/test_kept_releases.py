@@ -206,6 +206,7 @@ def test_show_says_which_were_kept(sordino, released, place):
     "error", [LedgerError("private words"), TypeError("a defect"), OSError(5, "private")]
 )
 @pytest.mark.parametrize("name", ["top", "sum", "select", "select by a statistic"])
+@pytest.mark.sample(4)
 def test_a_copy_that_cannot_be_kept_costs_no_release(released, monkeypatch, name, error):
     def fail(*_given):
         raise error
@@ -316,6 +317,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("sheet", HOSTILE)
+@pytest.mark.sample(4)
 def test_what_others_kept_steers_no_terminal_and_ends_no_command(sordino, account, monkeypatch, sheet):
     # Whoever may charge an account may keep any sheet under the id of a charge of its own.
     payer = account(RELEASE_LINES["top"])

@@ -98,7 +98,7 @@ def test_an_account_with_a_delta(sordino, tmp_path):
     table = run("show", "--format", "table").out
     assert "Divergences at order 8.99" in table
     assert "Epsilons 0 of 3; one of the two sums within its limit is enough." in table
-    assert "Spent so far: epsilon 0 of 3 at delta 1e-06." in table
+    assert "Spent so far: epsilon 0 of 3 at delta 1e-06; of the divergences 0 %." in table
     assert "Deltas of releases: 0 of 1e-07." in table
     ledger = Ledger.open(tmp_path / "m.db", account="many")
     ledger.reserve(Pure(epsilon=0.5))

@@ -50,6 +50,7 @@ def charged(told, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_json_says_what_the_ledger_says(charged, name):
     done, shown = charged(name, "--format", "json")
     told = done.json
@@ -62,6 +63,7 @@ def test_json_says_what_the_ledger_says(charged, name):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_each_line_of_csv_says_the_same(charged, name):
     done, shown = charged(name, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
@@ -76,6 +78,7 @@ def test_each_line_of_csv_says_the_same(charged, name):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(4)
 def test_a_table_names_its_charge(charged, name):
     done, shown = charged(name, "--format", "table")
     assert f"Charge: {shown['id']} of account shop, {shown['time'][:10]}." in done.out.splitlines()

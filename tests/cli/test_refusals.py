@@ -63,6 +63,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("changes", "flags", "code", "words"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.sample(4)
 def test_public_mistakes_cost_nothing(top, sordino, account, changes, flags, code, words):
     result = top(*flags, *account, **changes)
     assert result.code == code or (code is None and result.code in {2, 4})

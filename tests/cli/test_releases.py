@@ -274,6 +274,7 @@ def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordi
 
 
 @pytest.mark.parametrize("warnings", ["default", "error"])
+@pytest.mark.sample(4)
 def test_a_closed_stdout_is_refused_before_anything(orders, warnings, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", warnings)
     command = Path(sys.executable).with_name("sordino")

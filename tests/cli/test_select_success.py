@@ -141,6 +141,7 @@ COUNTS = ["75,75", "150,150", "0,0", "nan,x", ",", "9,9,9", '"', "1e9,-4", "300,
 
 @pytest.mark.parametrize("epsilon", [1, 3, 6, 20])
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
+@pytest.mark.sample(4)
 def test_the_refusal_and_success_do_not_depend_on_counts(select, force, epsilon):
     seen = set()
     for counts in COUNTS:

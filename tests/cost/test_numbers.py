@@ -150,6 +150,7 @@ def test_thresholds_are_decided_on_exact_numbers():
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("size", [Fraction(1, 10**6), Fraction(7, 10), Fraction(20)])
+@pytest.mark.sample(4)
 def test_delta_of_epsilon_never_passes_delta(make, size):
     """To the last bit, also where delta is nearly 1; the numbers in between are floats and mean their decimals."""
     for cost in (make(size), repeat(make(size), 3)):

@@ -126,6 +126,7 @@ def peak(path, *names):
     "what",
     [what if what == "delimiters" else pytest.param(what, marks=pytest.mark.slow) for what in HOSTILE],
 )
+@pytest.mark.sample(4)
 def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
     path = tmp_path / "x.csv"
     with path.open("wb") as file:

@@ -126,6 +126,7 @@ def read_back(text, kind):
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.sample(4)
 def test_which_text_is_which_value(tmp_path, name):
     """A text that is a value of no type is missing, and none fails."""
     options = WRITTEN[name]
@@ -183,6 +184,7 @@ def total(source, column, *, unit=None, where=None, high=10**9):
 @pytest.mark.parametrize(
     "types", [{}, {"betrag": "double"}, {"betrag": "decimal(12,2)"}, {"betrag": "text"}], ids=str
 )
+@pytest.mark.sample(4)
 def test_a_german_file_adds_up(german, types):
     """Also where the column was not declared: the marks are those of all numbers of the file. 1.5 is no number there, and no 15."""
     source = open_source(german, csv=german_format(**types))
@@ -257,6 +259,7 @@ def test_units_and_labels_are_declared_values(tmp_path):
         ("text", " 7", " 7"),
     ],
 )
+@pytest.mark.sample(4)
 def test_what_a_label_is_called(tmp_path, kind, text, label):
     path = tmp_path / "t.csv"
     path.write_text(f"i,j\n{text},1\n", encoding="utf-8")

@@ -123,6 +123,7 @@ def test_kept_records_are_the_union_over_lines(tmp_path_factory, rows, order, en
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sample(4)
 def test_no_boundary_matters(tmp_path, seed):
     """Blocks and limits are made small, so that every unit lies at some boundary, and halves of characters are apart."""
     rng = random.Random(seed)

@@ -54,10 +54,10 @@ def made(folder, kind, values):
     "kind",
     [
         "csv",
-        "frame",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "relation", "duckdb")),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("frame", "parquet", "relation", "duckdb")),
     ],
 )
+@pytest.mark.sample(4)
 def test_a_list_of_any_length_is_a_rule_of_each_row_alone(tmp_path, literals, kind):
     """The engine moves longer lists out of TRY, where one row that overflows would end the whole query."""
     listed = ", ".join(map(str, range(literals)))

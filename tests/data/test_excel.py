@@ -449,6 +449,7 @@ WAYS = ("checksum", "xml", "a character", "depth", "names", "prefixes", "tag", "
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(4)
 def test_what_is_damaged_behind_the_first_row_ends_in_one_sentence(tmp_path, way):
     path = tmp_path / "t.xlsx"
     damaged(path, way)

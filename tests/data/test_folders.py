@@ -267,6 +267,7 @@ def test_lines_that_are_randomized_stand_in_files(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.sample(4)
 def test_one_row_more_changes_nothing_but_itself(tmp_path, ending):
     """Also an odd one, and one in a file that had none."""
     top = tmp_path / "t"

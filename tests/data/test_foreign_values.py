@@ -128,6 +128,7 @@ def test_whole_numbers_of_128_bits_are_numbers_and_labels():
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.longdouble])
+@pytest.mark.sample(4)
 def test_floats_of_other_widths_are_those_numbers(kind):
     numbers = [kind(1.5), kind(3), kind(0.1)]
     alone = pd.DataFrame({"x": pd.Series(np.array(numbers, dtype=kind))})
@@ -352,6 +353,7 @@ def test_a_file_that_goes_away_while_a_pattern_is_expanded_is_none(tmp_path, mon
         pytest.param(-(10**5000), 0, id="5001 digits"),
     ],
 )
+@pytest.mark.sample(4)
 def test_how_many_digits_a_whole_number_has_is_no_matter_of_settings(number, units):
     frame = pd.DataFrame({"x": pd.Series([number, None], dtype=object)})
     before = sys.get_int_max_str_digits()

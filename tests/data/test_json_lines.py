@@ -269,6 +269,7 @@ def test_one_line_by_both_parsers(line):
 
 
 @pytest.mark.parametrize("block", [1, 7, 60, 1000])
+@pytest.mark.sample(4)
 def test_no_boundary_matters(tmp_path, block):
     rng = random.Random(block)
     lines = [

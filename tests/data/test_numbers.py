@@ -65,6 +65,7 @@ def test_whole_numbers_are_compared_exactly(bits, signed, name):
 
 
 @pytest.mark.parametrize("name", ["from 0", "signed", "made up"])
+@pytest.mark.sample(4)
 def test_decimals_and_numbers_of_128_bits_are_compared_exactly(tmp_path, name):
     fine = [
         None if v is None else Decimal(v) + Decimal(d) / 1000

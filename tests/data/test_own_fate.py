@@ -142,6 +142,7 @@ def native(self, engine, indices):
     ],
     ids=["statistics decide", "without statistics, neighbors in a block decide"],
 )
+@pytest.mark.sample(4)
 def test_the_ways_that_were_wrong_are_convicted(tmp_path, monkeypatch, off, pair):
     """The engine that evaluates opens the file itself, and one TRY stands around the whole predicate."""
     monkeypatch.setattr(predicate_module, "render_total", whole_try)

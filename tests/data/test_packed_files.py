@@ -53,6 +53,7 @@ def test_what_was_packed_is_read_whatever_it_holds(tmp_path, suffix, seed):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.sample(4)
 def test_one_more_line_changes_nothing_but_its_own_record(tmp_path, suffix):
     rng, path = random.Random(7), tmp_path / f"t.csv{suffix}"
     for _ in range(12):

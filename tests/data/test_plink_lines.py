@@ -109,6 +109,7 @@ def told(path, content):
 
 
 @pytest.mark.parametrize("public", PUBLIC)
+@pytest.mark.sample(4)
 def test_nothing_public_depends_on_private_bytes(path, public):
     seen = {told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[0] for odd in PRIVATE}
     assert len(seen) == 1, sorted(map(repr, seen))

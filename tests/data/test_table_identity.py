@@ -84,6 +84,7 @@ def account(path, source, name="visits"):
     )
 
 
+@pytest.mark.slow
 def test_an_account_is_found_by_every_address_of_its_table(server, tmp_path):
     for number, made_with in enumerate(spellings(server)):
         ledger = account(tmp_path / f"{number}.db", made_with)

@@ -70,6 +70,7 @@ def test_floats_at_edges_beside_them_and_beyond_everything(grid):
     "kind", ["int64", "uint64", "int8", "uint32", "bool", "float16", "float32", "longdouble", ">f8", ">i4"]
 )
 @pytest.mark.parametrize("name", ["both signs", "clustered", "dense"])
+@pytest.mark.sample(4)
 def test_every_kind_of_number_is_compared_exactly(name, kind):
     grid, dtype = GRIDS[name], np.dtype(kind)
     if dtype.kind in "iu":

@@ -55,6 +55,7 @@ def of_the_paper(column, epsilon):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.sample(4)
 def test_the_defaults_are_no_worse_than_the_settings_of_the_paper(name):
     column = COLUMNS[name]
     found, far = ours(column, 2)

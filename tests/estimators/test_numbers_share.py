@@ -37,6 +37,7 @@ def cells(rows, unit, **more):
     ("most", "groups"),
     [(1, None), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, None), (1, 2)))],
 )
+@pytest.mark.sample(4)
 def test_the_two_counts_move_by_what_the_noise_is_made_for(most, groups):
     """All rows that one unit can bring, to tables that others have rows in: in L1, attained; one row fewer is not enough."""
     unit = sd.PrivacyUnit("u", max_rows=most)

@@ -58,6 +58,7 @@ def test_the_estimate_is_a_whole_number_inside_its_interval(shape, k, epsilon):
 @pytest.mark.parametrize(
     ("k", "epsilon", "share"), [(10, 0.1, 0.5), (25, 0.1, 0.5), (25, 1, 0.5), (25, 1, 0.2)]
 )
+@pytest.mark.sample(4)
 def test_the_estimate_is_no_worse_than_the_measurement(shape, k, epsilon, share):
     q, entropy, ours, measured = SHAPES[shape], sd.Seeded(5), [], []
     for _ in range(50):

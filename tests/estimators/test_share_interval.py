@@ -51,6 +51,7 @@ def covered(u, v, rate, wrong, *, one_sided=False, draws=400, seed=1):
 
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize(("u", "v"), [(0, 900), (900, 0), (40, 60), (3000, 9000), (500, 500)])
+@pytest.mark.sample(4)
 def test_intervals_cover_also_where_noise_is_larger_than_the_totals(u, v, one_sided):
     hit, _ = covered(u, v, Fraction(1, 200), 0.2, one_sided=one_sided, draws=150)
     assert np.mean(hit) > 0.8 - 0.09

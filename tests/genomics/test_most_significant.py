@@ -63,6 +63,7 @@ PROMISED = [
 
 
 @pytest.mark.parametrize(("markers", "epsilon", "published", "promised"), PROMISED)
+@pytest.mark.sample(4)
 def test_the_default_by_its_own_law(markers, epsilon, published, promised):
     """On 150 simulated data sets, by the exact probability of each; of the heavy tail by releases, ten of each."""
     method, entropy = choose_method(markers=markers, families=150, epsilon=epsilon), Seeded(5)

@@ -37,6 +37,7 @@ def by_rule(b, c, families):
 
 @pytest.mark.parametrize("shift", [0.0, 0.75])
 @pytest.mark.parametrize("families", [1, 2])
+@pytest.mark.sample(4)
 def test_counts_of_any_kind_stay_neighbors(families, shift):
     assert escaped(by_rule, families, shift) == []
 

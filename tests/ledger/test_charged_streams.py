@@ -272,6 +272,7 @@ def test_it_is_no_thing_to_copy_and_shows_nothing_private(ledger):
 
 
 @pytest.mark.parametrize("asked", [0, 2])
+@pytest.mark.sample(4)
 def test_a_killed_process_leaves_the_full_reservation(place, asked):
     make(place)
     readable, writable = os.pipe()

@@ -32,6 +32,7 @@ def jumping(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sample(4)
 def test_every_event_may_have_another_year(place, monkeypatch, seed):
     ledger = make(place)
     monkeypatch.setattr(receipt, "datetime", jumping(seed))

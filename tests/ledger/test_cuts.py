@@ -83,6 +83,7 @@ def test_a_connection_that_is_cut_at_an_operation(server, tmp_path, name, manner
 
 
 @pytest.mark.parametrize("name", [one for one in EVERY if "grant" not in one.values])
+@pytest.mark.sample(4)
 def test_a_connection_that_is_cut_again_while_its_outcome_is_looked_up(server, tmp_path, name):
     make(server)
     with Proxy(server) as proxy:
@@ -184,6 +185,7 @@ def test_a_full_disk_at_every_write_changes_nothing(server, tmp_path, name, poin
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.sample(4)
 def test_a_lock_that_is_never_given(server, tmp_path, monkeypatch, name):
     wait = f"'{postgres._LOCK_SECONDS}s'"
     assert wait in postgres._REQUIRE_DURABLE_COMMIT

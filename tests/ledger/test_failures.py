@@ -71,6 +71,7 @@ def test_a_full_disk_charges_nothing_and_releases_nothing(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("name", POINTS)
+@pytest.mark.sample(4)
 def test_a_full_disk_at_every_write_changes_nothing(tmp_path, monkeypatch, name):
     """And so does an input/output error, at the statement or at its commit."""
     struck = prepare(name, make(tmp_path / "budget.db"), tmp_path / "mark")

@@ -84,6 +84,7 @@ def test_a_file_may_have_any_name(tmp_path):
 @pytest.mark.parametrize(
     "name", ["x'); DROP TABLE charge; --", 'a"b $1 %s :account', "~account", "Äöü 😀", "x" * 2000]
 )
+@pytest.mark.sample(4)
 def test_names_with_sql_in_them_are_names(place, name):
     path = place
     ledger = make(path, 1, name)

@@ -273,6 +273,7 @@ def test_a_head_that_was_noted_stays_in_the_history(used):
         "TRUNCATE ~event",
     ],
 )
+@pytest.mark.sample(4)
 def test_the_database_refuses_to_change_an_event(used, place, sql):
     on_server = place.startswith("postgresql:")
     with pytest.raises(psycopg.errors.InsufficientPrivilege if on_server else sqlite3.DatabaseError):

@@ -208,6 +208,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.sample(4)
 def test_a_copy_that_was_changed_is_found(ledger, place, change):
     charge = kept(ledger)
     sql = CHANGES[change]

@@ -99,6 +99,7 @@ def test_what_was_drawn_does_not_come_back_on_the_zcdp_meter(place):
 
 
 @pytest.mark.parametrize("says", [False, None, 1, "yes", [True]])
+@pytest.mark.sample(4)
 def test_what_was_drawn_comes_back_on_the_pure_meter_only_with_a_proof_for_each_transcript(place, says):
     ledger = make(place)
     with ledger.reserve(Mechanism(0.5)) as charge:
@@ -162,6 +163,7 @@ def test_a_pure_bound_of_one_transcript_may_exceed_the_average_on_the_zcdp_meter
 
 @pytest.mark.parametrize("operation", [SETTLE, VOID], ids=lambda operation: operation.name)
 @pytest.mark.parametrize("meter", ["pure", "zcdp"])
+@pytest.mark.sample(4)
 def test_the_database_itself_refuses_a_refund_of_what_was_drawn(place, operation, meter):
     ledger = make(place, 1, **({"meter": "zcdp", "delta": 1e-6} if meter == "zcdp" else {}))
     charge = ledger.reserve(Pure(epsilon=0.2))

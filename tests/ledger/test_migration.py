@@ -199,6 +199,7 @@ def test_many_processes_bring_one_file_up_to_date(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete"])
+@pytest.mark.sample(4)
 def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path, mode):
     """Some are killed at random statements, some go on; an older process may have the file open, and copies are made meanwhile."""
     chance = random.Random(11)

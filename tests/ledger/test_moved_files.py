@@ -349,6 +349,7 @@ def test_a_file_that_goes_back_into_a_log_under_a_process_leaves_it_again(tmp_pa
 
 
 @pytest.mark.parametrize("instant", range(6))
+@pytest.mark.sample(4)
 def test_a_kill_while_a_file_leaves_its_log_loses_nothing(tmp_path, instant, monkeypatch):
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Pure(epsilon=TINY))

@@ -50,6 +50,7 @@ def kept(place, folder):
 
 
 @pytest.mark.parametrize("where", ["sqlite", "postgres"])
+@pytest.mark.sample(4)
 def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch, where):
     if where == "postgres":
         place = own_server().url()

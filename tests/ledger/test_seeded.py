@@ -29,6 +29,7 @@ def seeds():
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.sample(4)
 def test_no_mechanism_draws_from_a_charge_with_a_seed(ledger, name):
     mechanism, answers = MECHANISMS[name]
     with ledger.reserve(mechanism) as charge:

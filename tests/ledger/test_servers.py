@@ -48,6 +48,7 @@ def own():
 
 
 @pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT], ids=["crashes", "restarts"])
+@pytest.mark.sample(4)
 def test_writers_go_on_by_themselves_when_the_server(own, how):
     ledger, keys, stopped = make(own.url(), 10), [], []
 

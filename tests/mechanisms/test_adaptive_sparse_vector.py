@@ -82,6 +82,7 @@ def streamed(q, rules, rho, xi):
         ((0, 1), Rules(FAST, FAST, prices=(1, 2, 4), boundaries=(1, 0, 0), tokens=5), 2),
     ],
 )
+@pytest.mark.sample(4)
 def test_a_stream_and_a_list_say_the_same_of_the_same_noise(q, rules, width):
     for rho, xi, _ in box(rules, len(q), width):
         assert streamed(q, rules, rho, xi) == played(q, rules, rho, xi)

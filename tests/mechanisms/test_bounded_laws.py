@@ -44,6 +44,7 @@ anything = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), 
 @every
 @settings(max_examples=40)
 @given(value=anything, seed=st.integers(0, 9))
+@pytest.mark.sample(4)
 def test_total_within_the_range_and_repeatable(m, value, seed):
     released = m.release(value, entropy=Seeded(seed))
     assert m.output_range[0] <= released.value <= m.output_range[1]

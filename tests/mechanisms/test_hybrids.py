@@ -78,6 +78,7 @@ def test_same_entropy_same_release(make, values, threshold, seed):
 
 @every
 @given(values=answers, threshold=thresholds, shift=st.integers(-500, 500), seed=st.integers(0, 99))
+@pytest.mark.sample(4)
 def test_answers_and_threshold_move_together(make, values, threshold, shift, seed):
     a = make(1, threshold).release(values, entropy=Seeded(seed))
     b = make(1, threshold + shift).release([x + shift for x in values], entropy=Seeded(seed))

@@ -76,6 +76,7 @@ def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, law, name, start):
     ],
 )
 @pytest.mark.parametrize("start", [0, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.sample(4)
 def test_a_descent_to_the_last_item_draws_every_item_from_the_law(sparse, monkeypatch, law, start):
     begin_at(start, monkeypatch)
     entropy = Seeded(11)

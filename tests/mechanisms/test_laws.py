@@ -79,6 +79,7 @@ def outcome(release):
 
 @every
 @given(values=answers, seed=st.integers(0, 99))
+@pytest.mark.sample(4)
 def test_same_entropy_same_release(make, values, seed):
     m = make(1)
     assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(
@@ -88,6 +89,7 @@ def test_same_entropy_same_release(make, values, seed):
 
 @every
 @given(values=answers, shift=st.integers(-500, 500), seed=st.integers(0, 99))
+@pytest.mark.sample(4)
 def test_shift(make, values, shift, seed):
     m = make(1)
     a, b = (m.release(v, entropy=Seeded(seed)) for v in (values, [x + shift for x in values]))
@@ -118,6 +120,7 @@ def test_unit(make, values, seed, power):
 
 @every
 @given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@pytest.mark.sample(4)
 def test_total_on_anything(make, values):
     release = make(1).release(values, entropy=Seeded(1))
     json.dumps(release.to_dict())

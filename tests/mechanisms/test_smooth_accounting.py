@@ -104,6 +104,7 @@ def test_the_winners_share_is_certified_and_close(gamma, beta):
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("candidates", [2, 5, 20, 10_000])
+@pytest.mark.sample(4)
 def test_the_losers_share_has_its_largest_value_at_one_of_two_ends(gamma, candidates):
     known = law(gamma)
     factor = d_m(candidates, known)

@@ -141,6 +141,7 @@ def test_unit(make, values, seed, power):
 
 @every
 @given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@pytest.mark.sample(4)
 def test_total_on_anything(make, values):
     release = make(1).release(values, entropy=Seeded(1))
     json.dumps(release.to_dict())

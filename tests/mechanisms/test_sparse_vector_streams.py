@@ -73,6 +73,7 @@ HALF = ("exponential", Fraction(1, 2))
         ((0, -1, 1), Rules(HALF, HALF, positives=2, resample=True), 4),
     ],
 )
+@pytest.mark.sample(4)
 def test_a_stream_and_a_batch_say_the_same_of_the_same_noise(q, rules, width):
     for rho, xi, _ in box(rules, len(q), width):
         assert streamed(q, rules, rho, xi) == played(q, rules, rho, xi)

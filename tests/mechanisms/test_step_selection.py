@@ -79,6 +79,7 @@ def test_a_rate_is_affordable_for_certain():
 @pytest.mark.parametrize(
     ("epsilon", "m"), [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)]
 )
+@pytest.mark.sample(4)
 def test_the_budget_is_divided_and_used_up(epsilon, m):
     mechanism = made(epsilon=epsilon, candidates=m, beta=0.3)
     split, ratio = mechanism.split, ratio_for(*mechanism._numbers)
@@ -100,6 +101,7 @@ def test_the_budget_is_divided_and_used_up(epsilon, m):
         ("0.3", 5, "0.01", 0.2969, 0.2572),
     ],
 )
+@pytest.mark.sample(4)
 def test_losers_pay_less_where_the_bound_moves_little(rate, m, beta, before, share):
     """Values of two other programs, on ideal heights; how far a scale moves decides which losers it can reach."""
     ratio = ratio_for(Fraction(beta), Fraction(1), Fraction(10**9))

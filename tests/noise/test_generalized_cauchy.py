@@ -105,6 +105,7 @@ def test_the_hazard_has_one_peak_below_its_bound(gamma):
 
 
 @pytest.mark.parametrize("gamma", POWERS)
+@pytest.mark.sample(4)
 def test_draws_have_the_law_and_no_other_scale(gamma):
     known = law(gamma)
     drawn = np.sort(known.sample(N, Seeded(5)))

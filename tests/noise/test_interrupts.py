@@ -42,6 +42,7 @@ def interrupted(call, at):
 @pytest.mark.parametrize("make", [System, lambda: Seeded(5)], ids=["system", "seeded"])
 @pytest.mark.parametrize("drawn", [0, 1, 8000])
 @pytest.mark.parametrize("wanted", [6, 2000, 10_000])  # out of the pool, out of a new one, and around it
+@pytest.mark.sample(4)
 def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(make, drawn, wanted):
     for at in count(1):
         source = make()
@@ -165,6 +166,7 @@ def ran(script):
 
 @pytest.mark.parametrize("inside", ["_read_keystream", "_start_keystream"])
 @pytest.mark.parametrize("source", ["sd.SYSTEM", "sd.Seeded(5)"])
+@pytest.mark.sample(4)
 def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source, inside):
     handler = f"lambda *_: (setattr(entropy, '{inside}', done), found.append(source.words(9000)))"
     done = ran(HANDLED.format(source=source, handler=handler, inside=inside) + DRAWING)

@@ -93,6 +93,7 @@ def test_oracles_of_the_geometric_law():
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.sample(4)
 def test_samples_fit_and_the_wrong_scale_is_convicted(law):
     size = 30_000 if isinstance(law, DiscreteGaussian) or law.rate > 1 else 60_000
     sample = law.sample(size, Seeded(2026))

@@ -84,6 +84,7 @@ ORDERS = (1.05, 1.5, 2.0, 4.0, 8.0, 32.0)
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 2.0])
 @pytest.mark.parametrize("both", [False, True])
+@pytest.mark.sample(4)
 def test_no_list_passes_the_curve_or_the_deltas(rate, both):
     stage, rng = (general if both else monotone)(rate), np.random.default_rng(11)
     for p, q in random_lists(rng, rate, both, 400):

@@ -169,6 +169,7 @@ def test_the_largest_have_the_law_of_the_dense_computation(enumerated, case, kin
 
 
 @pytest.mark.parametrize("rate", [HALF, ONE])  # levels two steps apart, and one
+@pytest.mark.sample(4)
 def test_items_that_are_looked_at_in_turn_have_the_law_of_the_dense_computation(enumerated, rate):
     for kind in (Geometric, DiscreteLaplace):
         parts = {

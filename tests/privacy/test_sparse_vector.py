@@ -67,6 +67,7 @@ def moves(n, *, monotone):
         pytest.param(Rules(ONE_SIDED, ONE_SIDED, positives=2, resample=True), 3, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sample(4)
 def test_each_transcript_is_held_to_what_it_says_it_spent_and_reaches_it(rules, n, monotone):
     spread = 1 if monotone else 2
     costs = float(-math.log(rules.threshold[1])), spread * float(-math.log(rules.query[1]))

@@ -110,6 +110,7 @@ FEW = [3, 4]
 
 @pytest.mark.parametrize("families", [*FEW, 10])
 @pytest.mark.parametrize("share", [Fraction(1, 8), Fraction(2, 3), 1])
+@pytest.mark.sample(4)
 def test_the_damped_statistic_costs_one_window(families, share):
     method = choose_method(markers=2, families=families, epsilon=1, damping=2 * families * share)
     ahead = windows_ahead(method.mechanism, method.scores(*tables(families)))

@@ -55,6 +55,7 @@ def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
         pytest.param("server", ("kill", "restart", "void"), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sample(4)
 def test_a_slice_finds_nothing(tmp_path, place, kinds):
     options = (
         "--charges",
@@ -106,6 +107,7 @@ def test_slices_add_up_and_end_by_themselves(tmp_path):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS]
 )
+@pytest.mark.sample(4)
 def test_every_twin_is_convicted(tmp_path, name):
     charges = "300" if name in QUICK else "2000"
     code, rounds, said = soak(

@@ -477,9 +477,11 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
         )
     notes = [f"Divergences at order {sums['order']:.6g}. {pure}"]
     if not share:
+        # An account of a small epsilon may have no divergences to spend, but epsilons.
+        used = 100 * statement["spent"] / statement["limit"] if statement["limit"] else 100
         notes.append(
             f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at delta "
-            f"{statement['delta']:.12g}."
+            f"{statement['delta']:.12g}; of the divergences {used:.3g} %."
         )
     if sums["failures_limit"]:
         notes.append(f"Deltas of releases: {sums['failures_spent']:.6g} of {sums['failures_limit']:.6g}.")
