@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sordino.cost import RDP, ZCDP, Approximate, Pure, Range, compose, repeat
+from sordino.cost import RDP, ZCDP, Approximate, GumbelStage, Pure, Range, compose, gumbel_stage, repeat
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,
@@ -379,3 +379,25 @@ def test_no_adversary_passes_the_delta_of_the_account(seed):
         e = mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator
         for ends in (transcripts, [(q, p) for p, q in transcripts]):
             assert delta_of(ends, e) <= delta
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_a_stage_is_charged_its_divergence_and_no_rho_is_searched_for(monkeypatch, monotone):
+    """The smallest rho of a stage takes some milliseconds to find, and at no order says less than the divergence."""
+    orders = [Fraction(text) for text in ("1.000001", "1.5", "4.42", "8.92606", "21.9845", "1000", "1e15")]
+    stages = [
+        GumbelStage(epsilon=Fraction(text), monotone=monotone)
+        for text in ("1e-10", "1e-6", "0.001", "0.05", "0.3", "1", "4", "30", "500")
+    ]
+    rhos = [stage.zcdp() for stage in stages]
+
+    def searched(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(gumbel_stage, "_stage_rho", searched)
+    for stage, rho in zip(stages, rhos, strict=True):
+        for order in orders:
+            found = amounts_at(stage, order)
+            most = rho * order * (1 + Fraction(1, 10**11)) + Fraction(1, 10**15)
+            assert found.main <= min(most, stage.pure()), (stage, order)
+            assert found.pure == stage.pure()
