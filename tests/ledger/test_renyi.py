@@ -100,6 +100,10 @@ def test_extreme_budgets_have_an_order_and_a_limit(epsilon, delta):
         (1, Pure(epsilon=0.1), 7, 10),
         (3, Pure(epsilon=0.2), 12, 15),
         (8, Pure(epsilon=0.4), 17, 20),
+        # A count moves by one step of its noise, which is randomized response; a finer grid comes near the law without one.
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps=1), 57, 57),
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps=2), 60, 60),
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps="continuous"), 61, 61),
     ],
 )
 def test_how_many_releases_fit(epsilon, cost, by_order, fitting):
