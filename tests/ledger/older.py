@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 from ledger.fakes import raw
 from sordino.ledger import schema
+from sordino.ledger.history import chained
 from sordino.ledger.store import postgres, sqlite
 
 # What schemas 2 and 3 had for an account.
@@ -25,11 +27,37 @@ OLD_ACCOUNT = """CREATE TABLE old_account (
     head TEXT NOT NULL,
     CHECK (spent >= 0 AND spent <= allowance)
 ) WITHOUT ROWID"""
+NEWER_TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%_insert'"
 TABLES = {"charge": schema.CHARGE_TABLE, "event": schema.EVENT_TABLE}
 ADDED = {
     name: [column for column, *_ in schema.RENYI_COLUMN.findall(table)]
     for name, table in {**TABLES, "account": schema.ACCOUNT_TABLE}.items()
 }
+
+
+# How schemas 2 and 3 charged: a process of theirs that has a file open goes on with these.
+_OLD_HEAD = "head = chain(head || ' ' || (number + 1) || ' reserve ' || :charge || ' ' || :amount || ' ' || (spent + :amount) || ' ' || allowance || ' ' || :body)"
+OLD_RESERVE = (
+    f"UPDATE account SET spent = spent + :amount, number = number + 1, {_OLD_HEAD}"
+    " WHERE name = :account AND :amount >= 0 AND spent <= allowance - :amount",
+    "INSERT INTO charge (id, account, number, digest, lock, state, reserved, drawn, draws)"
+    " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0 FROM account WHERE name = :account",
+    "INSERT INTO event (account, number, kind, charge, amount, spent, allowance, head, body)"
+    " SELECT name, number, 'reserve', :charge, :amount, spent, allowance, head, :body FROM account WHERE name = :account",
+)
+
+
+def reserve_as_before(url: str, parameters: dict[str, Any]) -> None:
+    """Charge a file as a process of schema 2 or 3 does that opened it before it was brought up to date."""
+    connection = sqlite3.connect(url, isolation_level=None)
+    connection.create_function("chain", 1, chained, deterministic=True)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in OLD_RESERVE:
+            connection.execute(statement, parameters)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
 
 
 def take_back(url: Any, version: int) -> None:
@@ -51,6 +79,7 @@ def take_back(url: Any, version: int) -> None:
         if version == 2:
             statements += ["DROP FUNCTION ~keep", "DROP TABLE ~kept"]
     else:
+        statements += [f"DROP TRIGGER {name}" for (name,) in raw(url, NEWER_TRIGGERS)]
         statements += [f"ALTER TABLE {name} DROP COLUMN {c}" for name in TABLES for c in ADDED[name]]
         statements += [
             OLD_ACCOUNT,

@@ -286,5 +286,5 @@ def test_a_symbolic_link_is_the_same_ledger(tmp_path):
 def test_the_rows_cannot_be_reached_under_the_ledger_by_mistake(tmp_path):
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Mechanism(0.5))
-    assert raw(ledger.url, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") == [(4,)]
+    assert raw(ledger.url, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") == [(5,)]
     assert raw(ledger.url, "SELECT spent FROM account") == [(500_000_000,)]

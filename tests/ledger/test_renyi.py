@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sordino.cost import RDP, ZCDP, Approximate, Pure, Range, compose, repeat
+from sordino.cost import RDP, ZCDP, Approximate, GumbelStage, Pure, Range, compose, gumbel_stage, repeat
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,
@@ -100,6 +100,10 @@ def test_extreme_budgets_have_an_order_and_a_limit(epsilon, delta):
         (1, Pure(epsilon=0.1), 7, 10),
         (3, Pure(epsilon=0.2), 12, 15),
         (8, Pure(epsilon=0.4), 17, 20),
+        # A count moves by one step of its noise, which is randomized response; a finer grid comes near the law without one.
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps=1), 57, 57),
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps=2), 60, 60),
+        (8, RDP(laplace=Fraction(1, 5), laplace_steps="continuous"), 61, 61),
     ],
 )
 def test_how_many_releases_fit(epsilon, cost, by_order, fitting):
@@ -379,3 +383,25 @@ def test_no_adversary_passes_the_delta_of_the_account(seed):
         e = mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator
         for ends in (transcripts, [(q, p) for p, q in transcripts]):
             assert delta_of(ends, e) <= delta
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_a_stage_is_charged_its_divergence_and_no_rho_is_searched_for(monkeypatch, monotone):
+    """The smallest rho of a stage takes some milliseconds to find, and at no order says less than the divergence."""
+    orders = [Fraction(text) for text in ("1.000001", "1.5", "4.42", "8.92606", "21.9845", "1000", "1e15")]
+    stages = [
+        GumbelStage(epsilon=Fraction(text), monotone=monotone)
+        for text in ("1e-10", "1e-6", "0.001", "0.05", "0.3", "1", "4", "30", "500")
+    ]
+    rhos = [stage.zcdp() for stage in stages]
+
+    def searched(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(gumbel_stage, "_stage_rho", searched)
+    for stage, rho in zip(stages, rhos, strict=True):
+        for order in orders:
+            found = amounts_at(stage, order)
+            most = rho * order * (1 + Fraction(1, 10**11)) + Fraction(1, 10**15)
+            assert found.main <= min(most, stage.pure()), (stage, order)
+            assert found.pure == stage.pure()

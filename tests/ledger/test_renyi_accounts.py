@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sqlite3
 from fractions import Fraction
 
 import psycopg
@@ -13,11 +14,12 @@ import pytest
 import sordino as sd
 from ledger.fakes import NANO, PLACE, REAL, Mechanism, in_child, make, raw, refused, resumed, spent
 from ledger.faults import Counter
-from ledger.older import take_back
-from ledger.test_roles import called, charger, owner  # noqa: F401  (two are fixtures)
+from ledger.older import reserve_as_before, take_back
+from ledger.test_roles import ROLE, called, charger, owner  # noqa: F401  (two are fixtures)
 from sordino.cost import RDP, ZCDP, Approximate, Pure, compose, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.account.changes import request
 from sordino.ledger.renyi import ATTO, Limits, Sums, amounts_at
 from sordino.ledger.schema import CONVERT, DRAW, RESERVE, SETTLE
 from sordino.ledger.store import postgres, sqlite
@@ -430,6 +432,68 @@ def test_an_older_ledger_gets_the_sums_and_loses_nothing(place, version):
         assert Ledger.open(place, account=name).verify(head=head).sound
     with pytest.raises((psycopg.Error, Exception), match=r"(?i)check|constraint"):
         raw(place, "UPDATE ~account SET spent = allowance + 1 WHERE name = 'orders'")
+
+
+def as_before(ledger, cost):
+    """Return what a client of schema 2 or 3 tells a file when it charges."""
+    given = dict.fromkeys(("label", "unit", "source", "adjacency", "detail"))
+    *_, parameters = request(ledger._pages.facts, [cost], **given, allow_approximate=False)
+    return {name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock", "body")}
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_an_older_process_that_has_the_file_open_charges_what_it_understands(tmp_path, version):
+    """It does not look at the number of the schema again; the file keeps it from accounts that it does not know."""
+    url = str(tmp_path / "budget.db")
+    ledger = make(url, 1)
+    ledger.reserve(Pure(epsilon=0.1))
+    if version < 4:
+        take_back(url, version)
+    with_delta = account(url, 3, name="other")
+    reserve_as_before(url, as_before(ledger, Pure(epsilon=0.2)))
+    assert spent(ledger) == Fraction(3, 10)
+    for known in (as_before(with_delta, Pure(epsilon=0.2)), as_before(ledger, Pure(epsilon=0.2))):
+        if known["account"] == "orders":
+            ledger.convert("after", Budget(epsilon=1, delta=1e-6))
+        with pytest.raises(sqlite3.IntegrityError, match="is for a newer version of sordino"):
+            reserve_as_before(url, known)
+    for name in Ledger.accounts(url):
+        assert Ledger.open(url, account=name).verify().problems == ()
+    assert (row_of(with_delta).spent, row_of(ledger).spent) == (0, 3 * 10**8)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_on_a_server_only_the_owner_brings_a_ledger_up_to_date(owner, charger, version):  # noqa: F811
+    """Until then nobody with this version charges it, and from then on nobody with an older one."""
+    Ledger.open(owner, account="orders").reserve(Pure(epsilon=0.1))
+    take_back(owner, version)
+    says = rf"has schema {version}, that of an older version of sordino; its owner must open it once"
+    with pytest.raises(LedgerError, match=says) as caught:
+        Ledger.open(charger, account="orders")
+    assert "Nothing was charged." in str(caught.value)
+    # With other parameters, as it was then.
+    raw(owner, "DROP FUNCTION ~reserve")
+    raw(owner, "CREATE FUNCTION ~reserve(_a text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    raw(owner, f"GRANT EXECUTE ON FUNCTION ~reserve TO {ROLE}")
+    assert spent(Ledger.open(owner, account="orders")) == Fraction(1, 10)
+    # What an older client calls is gone: there is one function of this name, and it asks for more.
+    now = raw(owner, "SELECT pronargs FROM pg_proc WHERE proname = 'reserve'")
+    assert now == [(len(RESERVE.parameters),)]
+    Ledger.open(charger, account="orders").reserve(Pure(epsilon=0.1))
+
+
+def test_a_client_that_is_connected_while_a_server_gets_another_schema_is_told(owner):  # noqa: F811
+    """It calls a function that is no longer there, or not with these parameters."""
+    ledger = make(owner, 1)
+    ledger.reserve(Pure(epsilon=0.1))
+    assert sum(map(len, postgres._idle_connections.values()))
+    raw(owner, "ALTER FUNCTION ~reserve RENAME TO reserve_as_it_will_be")
+    refused(
+        lambda: ledger.reserve(Pure(epsilon=0.1)),
+        "was brought to the schema of another version of sordino while this program used it; use that version.",
+    )
+    raw(owner, "ALTER FUNCTION ~reserve_as_it_will_be RENAME TO reserve")
+    assert spent(ledger) == Fraction(1, 10)
 
 
 # ---- a model ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import pytest
 
 from sordino import QuantileInterval
 from sordino.cost import Pure, Range
+from sordino.ledger import Budget
+from sordino.ledger.renyi import Sums, amounts_at
 from support.quantiles import columns, replaced, shorter, walk
 
 VALUES = (0.5, 2, 5, 9)  # one for each bucket of the edges 1, 3, 7
@@ -114,3 +116,20 @@ def test_two_ranges_have_less_rho_than_the_bound_of_both_at_usual_rates():
     }
     assert rates == {1.0}
     assert interval.cost.pure() <= 4
+
+
+def test_neither_cost_of_a_record_that_moves_is_always_the_smaller_one():
+    """What the page says of the two `Range`s that are charged, and of one pure epsilon for the same rates."""
+
+    def fitting(cost):
+        budget = Budget(epsilon=3, delta=1e-6)
+        return budget.limits.count_more(Sums(), amounts_at(cost, budget.order).rounded_up())
+
+    counts = []
+    for epsilon in (Fraction(1, 10), Fraction(1, 2)):
+        charged = made(epsilon=epsilon).cost
+        assert charged.pure() == epsilon
+        counts.append((fitting(charged), fitting(Pure(epsilon=3 * epsilon / 4))))
+    assert counts == [(140, 70), (6, 8)]
+    assert float(made(epsilon=1).cost.zcdp()) == pytest.approx(0.1345, abs=5e-5)
+    assert float(Pure(epsilon=1).zcdp()) == pytest.approx(0.462, abs=5e-4)

@@ -17,7 +17,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from sordino.cost import ZCDP, Approximate, Composition, Pure
+from sordino.cost import ZCDP, Approximate, Composition, GumbelStage, Pure
 from sordino.cost.conversion import round_up
 
 NANO = 10**9
@@ -236,7 +236,9 @@ def _part_at(part: Any, order: Fraction) -> Amounts | None:
         (part.delta_, Pure(epsilon=part.epsilon_)) if isinstance(part, Approximate) else (Fraction(0), part)
     )
     pure = _exact_or_none(firm.pure())
-    rho = _exact_or_none(firm.zcdp()) if hasattr(firm, "zcdp") else None
+    # The rho of a stage is searched for over its divergences, in milliseconds, and is at no order below them.
+    has_rho = hasattr(firm, "zcdp") and not isinstance(firm, GumbelStage)
+    rho = _exact_or_none(firm.zcdp()) if has_rho else None
     # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact.
     bounds = [] if pure is None else [pure]
     if rho is not None:

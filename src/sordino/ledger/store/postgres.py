@@ -371,6 +371,8 @@ _REASON_BY_SQLSTATE = {
     "40": "was changed by others at the same time; try again.",
     "22P02": "refused a change because what it should record is not what a ledger records.",
     "42704": "is on a server that has no such role.",
+    "42883": "was brought to the schema of another version of sordino while this program used it; "
+    "use that version.",
     "57014": "took longer than its server allows.",
     "42501": "does not allow this role to do that; its owner can, "
     "or can let it charge (`sordino ledger permit`).",

@@ -35,6 +35,14 @@ _KEEP_KEPT, _KEEP_EVENTS = (
     for table in ("kept", "event")
 )
 APPEND_ONLY = (*_KEEP_EVENTS, *_KEEP_KEPT)
+# A process of an older version that has the file open does not look at its schema again. It knows neither
+# accounts with a delta nor that one was taken over: its charges must not go past the sums of either.
+_KEEP_FROM_OLDER = (
+    "CREATE TRIGGER event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM account"
+    " WHERE name = NEW.account AND ((meter = 'renyi' AND NEW.sums = '')"
+    " OR (successor <> '' AND NEW.kind IN ('reserve', 'grant'))))"
+    " BEGIN SELECT RAISE(ABORT, 'this account is for a newer version of sordino'); END",
+)
 
 
 def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -> int | None:
@@ -63,7 +71,7 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _build_tables(connection: sqlite3.Connection) -> None:
-    _build(connection, TABLES, APPEND_ONLY)
+    _build(connection, TABLES, (*APPEND_ONLY, *_KEEP_FROM_OLDER))
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -109,6 +117,7 @@ def _add_sums(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO new_account ({_ACCOUNT_COLUMNS}) SELECT {_ACCOUNT_COLUMNS} FROM account")
     connection.execute("DROP TABLE account")
     connection.execute("ALTER TABLE new_account RENAME TO account")
+    _build(connection, (), _KEEP_FROM_OLDER)
 
 
 def stand_in_for_newer(connection: sqlite3.Connection) -> None:
