@@ -148,16 +148,16 @@ def fit_rate(
 _TOO_SMALL_RATE = "{} must ask for noise with a rate of at least {:.2g} a step; got {:.3g}. {}"
 
 
-def check_rates_from(least: Fraction, owner: str) -> None:
+def check_rates_from(least: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -> None:
     """Raise `InvalidParameter` unless `fit_rate` keeps every rate from `least` on, up to the largest.
 
-    A smaller rate may be kept as well, if it is a multiple of 2^-40. So that one rate is kept says nothing of
-    a larger one.
+    A smaller rate may be kept as well, if it is a multiple of one over the denominator. So that one rate is
+    kept says nothing of a larger one.
     """
-    # Rounding down takes less than 2^-40 away: less than a thousandth of a rate from here on.
-    if least * RATE_DENOMINATOR < 1000:
-        smallest = 1000 / RATE_DENOMINATOR
-        raise InvalidParameter(_TOO_SMALL_RATE.format(owner, smallest, float(least), "Raise epsilon."))
+    # Rounding down takes less than 1/denominator away: less than a thousandth of a rate from here on.
+    if least * denominator < 1000:
+        smallest, advice = 1000 / denominator, "Raise epsilon (rho)."
+        raise InvalidParameter(_TOO_SMALL_RATE.format(owner, smallest, float(least), advice))
 
 
 def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:

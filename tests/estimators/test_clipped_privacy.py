@@ -4,94 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
-from itertools import combinations_with_replacement
 
-import numpy as np
 import pytest
 
 from sordino import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
-from sordino.estimators.clipped.total_noise import TotalNoise
+from support.clipped_laws import GRID, VALUES, neighbours, noise_of, rows, stages, totals
 
-VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
-GRID = {"cap": 8, "growth": 2, "unit": 1}
 ROUNDING = 1e-9
-
-
-def rows(most, values=VALUES):
-    return [unit for n in range(1, most + 1) for unit in combinations_with_replacement(values, n)]
-
-
-def neighbours(adjacency, most, base, values=VALUES):
-    """Pairs of data sets that differ in one unit of at most so many rows; the same pair in both orders."""
-    units = rows(most, values)
-    bases = [(), *rows(base)]
-    for rest in bases:
-        for one in units:
-            others = [()] if adjacency == "add-remove" else units
-            for other in others:
-                if one != other:
-                    yield rest + one, rest + other
-                    yield rest + other, rest + one
-
-
-@cache
-def scan_law(threshold, slow, fast, answers):
-    """P(stop at test k), and of no stop: a plain sum over the noise of the threshold, in floats."""
-    z = np.arange(int(45 / slow) + 2)
-    weight = np.exp(-slow * z) * -np.expm1(-slow)
-    law, alive = [], np.ones(z.size)
-    for answer in answers:
-        hit = np.exp(-fast * np.maximum(0, threshold + z - answer))
-        law.append(float(weight @ (alive * hit)))
-        alive *= 1 - hit
-    return (*law, float(weight @ alive))
-
-
-def stages(estimator, values):
-    """Each clip with its probability and the totals that get noise."""
-    search = estimator.search
-    scan = search.scan
-    counts = BucketCounts.of(list(values), grid=estimator.grid)
-    laws = []
-    for answers, lengths in search.runs(counts):
-        tests = tuple(np.repeat(answers, lengths).tolist())
-        laws.append(scan_law(scan.threshold, float(scan.threshold_noise.rate), float(scan.noise.rate), tests))
-    found = {}
-    for places in np.ndindex(*map(len, laws)):
-        tests = tuple(None if at == len(law) - 1 else at + 1 for at, law in zip(places, laws, strict=True))
-        each = [totals(estimator, (value,), tests) for value in values] or [totals(estimator, (), tests)]
-        _, noise = noise_of(estimator, tests)
-        summed = tuple(sum(column) >> noise.shift for column in zip(*each, strict=True))
-        found[tests] = (math.prod(law[at] for at, law in zip(places, laws, strict=True)), summed)
-    return found
-
-
-@cache
-def noise_of(estimator, tests):
-    clip = estimator.search.clip(tests, simulated=True)
-    noise = estimator.noise_for(clip)
-    return float(noise.mechanism.noise.rate), noise
-
-
-@cache
-def totals(estimator, values, tests):
-    """The totals in record steps, as `release` hands them to the noise."""
-    kept = []
-
-    def capture(self, private, entropy):
-        kept.extend(private)
-        return tuple(private)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(estimator),
-            "clip_from",
-            lambda self, counts, entropy: self.search.clip(tests, simulated=True),
-        )
-        patch.setattr(TotalNoise, "noisy", capture)
-        estimator.release(list(values))
-    return tuple(kept)
 
 
 def worst_loss(estimator, pairs):

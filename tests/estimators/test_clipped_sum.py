@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from sordino import SYSTEM, BucketCounts, BucketGrid, ClippedMean, ClippedSum, InvalidParameter, Seeded
+from sordino.cost import Pure
 from sordino.estimators.clipped.clip import RATIO
 from sordino.estimators.clipped.total_noise import TotalNoise
 
@@ -150,7 +151,11 @@ def test_the_expected_error_of_a_sum_is_that_of_the_formula():
     clip, _ = bound_of(made(), (40,))
     end = clip.high * clip.step
     noise = TotalNoise(
-        epsilon=end / 3, bound=clip.high, totals=1, record_step=clip.step, adjacency="add-remove"
+        budget=Pure(epsilon=end / 3),
+        bound=clip.high,
+        totals=1,
+        record_step=clip.step,
+        adjacency="add-remove",
     )
     rate, cut = float(noise.mechanism.noise.rate), round(2 / noise.step)
     r = math.exp(-rate)

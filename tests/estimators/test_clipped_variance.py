@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, ClippedVariance, InvalidParameter, Seeded
+from sordino.cost import Pure
 from sordino.estimators.clipped.clipped_steps import clipped_moments
 from sordino.estimators.clipped.clipped_variance import NoisyMoments
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -207,7 +208,9 @@ def test_the_interval_of_few_records_covers(public, wrong):
 def test_the_ends_are_the_extremes_over_all_totals_between_theirs():
     """By trying all of them."""
     rng = np.random.default_rng(4)
-    law = TotalNoise(epsilon=Fraction(1), bound=1, totals=3, record_step=Fraction(1), adjacency="add-remove")
+    law = TotalNoise(
+        budget=Pure(epsilon=1), bound=1, totals=3, record_step=Fraction(1), adjacency="add-remove"
+    )
 
     class Boxed(NoisyMoments):
         def _boxes(self, wrong):

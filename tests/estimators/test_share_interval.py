@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.estimators.clipped.clipped_value import ShareTest, tail
+from sordino.estimators.clipped.share_test import ShareTest, laplace_tail as tail
 from sordino.noise import DiscreteLaplace
+
+TENTH = DiscreteLaplace(Fraction(1, 10))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,9 @@ def test_a_wider_part_never_makes_a_tail_smaller():
 def covered(u, v, rate, wrong, *, one_sided=False, draws=400, seed=1):
     noise = DiscreteLaplace(rate).sample(2 * draws, Seeded(seed)).reshape(draws, 2)
     share = Fraction(u, u + v)
-    ends = [ShareTest(u + int(x), v + int(y), float(rate), 1, wrong, one_sided).ends() for x, y in noise]
+    ends = [
+        ShareTest(u + int(x), v + int(y), DiscreteLaplace(rate), 0, wrong, one_sided).ends() for x, y in noise
+    ]
     return [low <= share and (one_sided or share <= high) for low, high in ends], ends
 
 
@@ -66,15 +70,17 @@ def test_intervals_are_not_wider_than_they_have_to_be():
 
 
 def test_impossible_totals_and_levels_say_nothing():
-    assert ShareTest(-10_000, -10_000, 0.1, 1, 0.05, False).ends() == (0, 1)
-    assert ShareTest(5, 5, 0.1, 1, 0.999, True).ends()[0] < Fraction(1, 2)
-    low, high = ShareTest(-50, 10_000, 0.1, 1, 0.05, False).ends()
+    assert ShareTest(-10_000, -10_000, TENTH, 0, 0.05, False).ends() == (0, 1)
+    assert ShareTest(5, 5, TENTH, 0, 0.999, True).ends()[0] < Fraction(1, 2)
+    low, high = ShareTest(-50, 10_000, TENTH, 0, 0.05, False).ends()
     assert low == 0 < high < Fraction(1, 100)
-    assert ShareTest(1 << 70, 1 << 71, 1e-9, 2, 0.05, False).ends() == pytest.approx((1 / 3, 1 / 3), rel=1e-9)
+    assert ShareTest(
+        1 << 70, 1 << 71, DiscreteLaplace(Fraction(1, 10**9)), 1, 0.05, False
+    ).ends() == pytest.approx((1 / 3, 1 / 3), rel=1e-9)
 
 
 def test_a_narrow_cell_refutes_what_its_parts_refute():
-    test = ShareTest(300, 700, 0.05, 1, 0.05, False)
+    test = ShareTest(300, 700, DiscreteLaplace(Fraction(1, 20)), 0, 0.05, False)
     one = 1 << 64
     cells = [(k * one // 64, (k + 1) * one // 64) for k in range(64)]
     for low, high in cells:

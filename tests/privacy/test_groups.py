@@ -9,7 +9,9 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 import sordino as sd
+from sordino.cost import ZCDP, Composition, repeat
 from sordino.session.table_numbers import TableNumbers
+from support.clipped_laws import GRID, compared, excess
 from support.quantiles import law_of
 
 VALUES = (0.5, 2.0, 5.0)
@@ -59,4 +61,46 @@ def test_units_that_are_replaced_cost_twice_that_wherever_they_were(groups):
     assert largest(EXCHANGED, groups) <= total + 1e-9
     assert largest(LEFT, groups) + largest(JOINED, groups) > cost("add-remove", groups), (
         "the budget of one life is not enough"
+    )
+
+
+# ---- Gaussian totals ----------------------------------------------------------------------------------------------------
+
+SIGNED = (-9.0, 0.5, 7.99, 9.0)
+TOTALS = [
+    kind(epsilon=1, adjacency="add-remove", lower=None, total_rho=0.25, **GRID)
+    for kind in (sd.ClippedSum, sd.ClippedMean)
+]
+
+
+@pytest.mark.parametrize("estimator", TOTALS, ids=["sum", "mean"])
+def test_a_unit_that_is_replaced_within_a_group_costs_four_times_the_rho(estimator):
+    """Noise is for one step: two in a row move the totals twice as far, and the rho is of the square."""
+    wrapped = TableNumbers(estimator=estimator, adjacency="replace-one", labels=("a",), groups_per_unit=1)
+    pairs = [((*rest, old), (*rest, new)) for rest in [(), (0.5,)] for old, new in product(SIGNED, SIGNED)]
+    found = compared(estimator, [pair for pair in pairs if pair[0] != pair[1]])
+    assert excess(wrapped.cost, found) <= 1e-9
+    [rho] = [part.rho for part, _ in wrapped.cost.parts if isinstance(part, ZCDP)]
+    assert rho == 4 * estimator.total_cost.rho
+    # Twice what one step costs is not enough for a sum, whose totals may cross from one end to the other.
+    if isinstance(estimator, sd.ClippedSum):
+        assert found[2] > 0.97 * float(rho)
+        assert excess(repeat(estimator.cost, 2), found) > 0.05
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_groups_of_gaussian_totals_cost_what_their_parts_do(groups):
+    coming, replaced = (
+        TableNumbers(estimator=TOTALS[0], adjacency=adjacency, labels=("a", "b"), groups_per_unit=groups).cost
+        for adjacency in ("add-remove", "replace-one")
+    )
+    assert coming == repeat(TOTALS[0].cost, groups)
+    assert isinstance(replaced, Composition)
+    assert dict(replaced.parts) == {
+        sd.cost.Pure(epsilon=2 * TOTALS[0].search.cost.pure()): groups,
+        ZCDP(rho=1): groups,
+    }
+    # A unit that leaves one group and joins another one costs each of them one step.
+    assert all(
+        repeat(TOTALS[0].cost, 2 * groups).rdp(order) <= replaced.rdp(order) for order in (1.5, 2, 8, 64)
     )

@@ -1,8 +1,8 @@
 """Runs an estimator of numbers over a table: for all rows, or for each group with noise of its own.
 
 Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for
-add-remove, cost what G of them do under add-remove, and G times twice the pure epsilon of one under
-replace-one. Proof: docs/proofs/groups.md.
+add-remove, cost what G of them do under add-remove, and under replace-one G times twice the pure epsilon of
+one and four times the rho of its Gaussian totals. Proof: docs/proofs/groups.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
-from sordino.cost import Cost, Pure, compose, repeat
+from sordino.cost import ZCDP, Composition, Cost, Pure, compose, repeat
 from sordino.data import Domain, NumberQuestion, StepRange
 from sordino.data.questions.step_query import SquareTotal
 from sordino.entropy import Entropy, fresh_entropy
@@ -191,9 +191,8 @@ class TableNumbers:
         if self.adjacency == "add-remove":
             # In all other groups neighbors have the same rows that count.
             return repeat(cost, self.groups_per_unit)
-        # The unit that leaves a group and the one that joins it may do so in the same group. These are two
-        # steps in a row, of which only the pure bound is known.
-        return repeat(Pure(epsilon=2 * Fraction(cost.pure())), self.groups_per_unit)
+        # The unit that leaves a group and the one that joins it may do so in the same group.
+        return repeat(_cost_of_two_steps(cost), self.groups_per_unit)
 
     @property
     def exact(self) -> bool:
@@ -235,6 +234,18 @@ class TableNumbers:
             cost=self._cost_of_figures(),
             simulated=entropy.simulated,
         )
+
+
+def _cost_of_two_steps(cost: Cost) -> Cost:
+    """Return what a release costs if a unit leaves and another one joins in the same group."""
+    # These are two steps in a row, of which mostly only the pure bound is known. Gaussian totals move twice
+    # as far, which counts four times.
+    parts = cost.parts if isinstance(cost, Composition) else frozenset({(cost, 1)})
+    rho = sum((part.rho * count for part, count in parts if isinstance(part, ZCDP)), Fraction(0))
+    epsilon = sum(
+        (Fraction(part.pure()) * count for part, count in parts if not isinstance(part, ZCDP)), Fraction(0)
+    )
+    return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
 
 
 def _release_clipped(

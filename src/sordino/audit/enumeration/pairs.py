@@ -113,7 +113,7 @@ class Audit:
             tail=up(self.region.tail),
             pairs=len(pairs),
             vectors=self.region.noise.shape[0],
-            partitioned=self.book.partition is not None,
+            partitioned=self.book.partition is not None or self.subject.merged,
             declared=found.declared,
             stated=self.subject.stated is not None,
         )

@@ -69,6 +69,9 @@ class Subject:
         `play`. Takes what `steps` returns (the answers, without it); returns a list of outputs, each with
         decimal bounds of its probability. What is not listed counts against the mechanism. What is audited is
         the law as it is stated: that releases have it must be shown elsewhere.
+    merged : bool
+        Say True if what is stated are classes of outputs, in which ratios differ. The bounds from above are
+        then for who sees the class only, as with a partition.
     shifts : bool
         Say True if outputs do not change when all noisy answers move together by the same number of steps. It
         is checked on all noise that is played, and then one-sided noise proves something about every output,
@@ -106,6 +109,7 @@ class Subject:
     added: bool = False
     again: Hashable | None = None
     stated: Callable[[Any], Stated] | None = None
+    merged: bool = False
     shifts: bool = False
     name: str = "Subject"
 
@@ -122,6 +126,7 @@ class Subject:
         added: bool = False,
         again: Hashable | None = None,
         stated: Callable[[Any], Stated] | None = None,
+        merged: bool = False,
         shifts: bool = False,
         name: str = "Subject",
     ) -> None:
@@ -156,6 +161,7 @@ class Subject:
             )
         TRUTH("Subject.added", added)
         TRUTH("Subject.shifts", shifts)
+        TRUTH("Subject.merged", merged)
         if added and decide is None and (play is None or steps is None):
             raise InvalidParameter(
                 "Subject.added must be False unless play and steps are given: "
@@ -178,6 +184,7 @@ class Subject:
             "added": added or decide is not None,
             "again": again,
             "stated": stated,
+            "merged": merged,
             "shifts": shifts,
             "name": name,
         }.items():

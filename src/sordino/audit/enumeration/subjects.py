@@ -12,8 +12,9 @@ from typing import Any
 from sordino.audit.continuous.continuous import Continuous
 from sordino.audit.continuous.scaled import smooth_mechanism, smooth_selection
 from sordino.audit.enumeration.bounded import composite, folded
+from sordino.audit.enumeration.clipped import clipped
 from sordino.audit.enumeration.played import subject_by_rules
-from sordino.audit.enumeration.quantiles import clipped, quantile, quantile_interval, quantiles
+from sordino.audit.enumeration.quantiles import quantile, quantile_interval, quantiles
 from sordino.audit.enumeration.scans import above_threshold
 from sordino.audit.enumeration.selection import (
     exponential_mechanism,

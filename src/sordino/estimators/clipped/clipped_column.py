@@ -1,7 +1,7 @@
 """The common part of sums and means without a guessed bound: a private clip, then totals with noise.
 
-Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records
-[durfee2023, Sec. 6.3].
+Claim: clip and totals together cost `cost`, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3]: at most epsilon, or a share of it and a rho.
 Proof: docs/proofs/clipped-sum.md.
 Noise: that of `ClipSearch`, then that of `TotalNoise`.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -27,7 +27,7 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import Cost, Pure, compose
+from sordino.cost import ZCDP, Cost, Pure, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
@@ -36,7 +36,6 @@ from sordino.estimators.clipped.clipped_value import ClippedValue, clipped_ends
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
-from sordino.grid import check_rates_from
 from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
@@ -87,8 +86,10 @@ class ClippedColumn(Mechanism):
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
-    total_epsilon: Fraction = derived("What is left of epsilon for the noise of the totals.")
-    cost: Cost = derived("What a release spends, at most epsilon; fixed before any data are seen.")
+    total_cost: Pure | ZCDP = derived(
+        "What the noise of the totals spends: what is left of epsilon, or a rho."
+    )
+    cost: Cost = derived("What a release spends; fixed before any data are seen.")
     one_distance: ClassVar[bool] = False
     """Whether values of both signs get one search over their distance from 0, where units come or go."""
 
@@ -128,8 +129,12 @@ class ClippedColumn(Mechanism):
             adjacency=self.adjacency,
         )
         # The totals follow a clip that is public by then, at a cost that is the same for every clip.
-        cost = compose(search.cost, Pure(epsilon=budget - share))
-        self._set(search=search, total_epsilon=budget - share, cost=cost)
+        total_cost = self.pay_totals(budget - share)
+        self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
+
+    def pay_totals(self, rest: Fraction) -> Pure | ZCDP:
+        """Return what the noise of the totals may spend, where so much of epsilon is left."""
+        return Pure(epsilon=rest)
 
     def check_noise(self) -> None:
         """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
@@ -137,10 +142,7 @@ class ClippedColumn(Mechanism):
         # What is refused is refused here, before any data are seen. Steps grow with the clip, so the
         # narrowest and the widest clip stand for all.
         for tests in (1, None):
-            noise = self.noise_for(self.search.clip((tests,) * searches, simulated=True))
-            _ = noise.mechanism
-            # Rates do not: they go up and down with the last digits of the clip.
-            check_rates_from(noise.least_rate, type(self).__name__)
+            self.noise_for(self.search.clip((tests,) * searches, simulated=True)).check(type(self).__name__)
 
     @property
     def grid(self) -> BucketGrid:
@@ -195,6 +197,24 @@ class ClippedColumn(Mechanism):
             cost=self.cost,
             simulated=clip.simulated or simulated,
         )
+
+
+class SummedColumn(ClippedColumn):
+    """A figure of sums of records, whose noise may be Gaussian, paid by a rho of its own."""
+
+    total_rho: Number | None = parameter(
+        OrNone(POSITIVE),
+        (
+            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, and of "
+            "epsilon only the share for the clip is spent, on the same search. None: discrete Laplace noise, "
+            "for the rest of epsilon."
+        ),
+        default=None,
+    )
+
+    def pay_totals(self, rest: Fraction) -> Pure | ZCDP:
+        """Return what the noise of the totals may spend, where so much of epsilon is left."""
+        return super().pay_totals(rest) if self.total_rho is None else ZCDP(rho=to_fraction(self.total_rho))
 
 
 class SizedColumn(ClippedColumn):

@@ -1,9 +1,9 @@
 """The mean of a column without a guessed bound: a private clip, then the noisy mean of the clipped records.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
-[durfee2023, Sec. 6.3; kulesza2024].
+[durfee2023, Sec. 6.3; kulesza2024]; with `total_rho` the clip for a share of epsilon, totals for that rho.
 Proof: docs/proofs/clipped-mean.md.
-Noise: one-sided geometric for the clip, discrete Laplace for one total or for two, all on whole numbers.
+Noise: one-sided geometric for the clip, discrete Laplace or Gaussian for one total or two, on whole numbers.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, final
 from sordino.claims import Claim
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import SizedColumn
+from sordino.estimators.clipped.clipped_column import SizedColumn, SummedColumn
 from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -26,7 +26,7 @@ from sordino.remnants import no_remnants
 
 
 @final
-class ClippedMean(SizedColumn):
+class ClippedMean(SummedColumn, SizedColumn):
     """Average a private column whose range nobody knows.
 
     A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest
@@ -51,6 +51,10 @@ class ClippedMean(SizedColumn):
     0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the best of 0.15, 0.25,
     0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
 
+    With `total_rho` the totals get Gaussian noise: see `ClippedSum`. Where units of several records are
+    exchanged, two totals move in the L2 norm by sqrt(2) times what the records of one unit may be, and not by
+    twice that.
+
     Examples
     --------
     >>> import sordino as sd
@@ -64,12 +68,18 @@ class ClippedMean(SizedColumn):
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip.
 
-        Its bound is how far the totals of neighbors may be apart, in the L1 norm.
+        Its bound is how far the totals of neighbors may be apart: in the L1 norm, with `total_rho` in the L2
+        norm.
         """
-        # Each record moves the totals by the width of the clip.
+        # Each record moves the totals by the width of the clip, in either norm at most.
+        bound = self.moved_records * (clip.high - clip.low)
+        if self.total_rho is not None and not self.size_is_public and self.adjacency == "replace-one":
+            # What leaves and what joins are distances, none negative: two vectors at a right angle at most.
+            # So they are apart by sqrt(2) times what either may be, rounded up, and not by twice that.
+            bound = math.isqrt(bound**2 // 2 - 1) + 1
         return TotalNoise(
-            epsilon=self.total_epsilon,
-            bound=self.moved_records * (clip.high - clip.low),
+            budget=self.total_cost,
+            bound=bound,
             totals=1 if self.size_is_public else 2,
             record_step=clip.step,
             adjacency=self.adjacency,
@@ -185,6 +195,7 @@ def _estimate_mean(
 
 
 _MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
+_MEAN_RHO = Fraction(1, 2)
 CLAIMS = (
     Claim(
         name="ClippedMean",
@@ -215,5 +226,36 @@ CLAIMS = (
             ),
         ),
         tight=True,
+    ),
+    Claim(
+        name="ClippedMean",
+        statement=(
+            "With total_rho the clip costs its share of epsilon and the totals total_rho in "
+            "zero-concentrated privacy, for units with at most rows_per_unit records."
+        ),
+        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        proof="clipped-mean.md",
+        neighbours=(
+            (
+                ClippedMean(epsilon=1, adjacency="add-remove", lower=0, cap=4, growth=2, total_rho=_MEAN_RHO),
+                (5,),
+                (),
+            ),
+            (
+                ClippedMean(
+                    epsilon=1,
+                    adjacency="replace-one",
+                    lower=0,
+                    cap=4,
+                    growth=2,
+                    size_is_public=False,
+                    total_rho=_MEAN_RHO,
+                ),
+                (5, 3),
+                (0, 3),
+            ),
+        ),
+        # The Rényi divergence of the search is below that of the interval in which its loss lies.
+        tight=False,
     ),
 )

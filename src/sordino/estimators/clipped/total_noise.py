@@ -1,8 +1,9 @@
-"""Noise for sums of whole steps: exact discrete Laplace noise, on a grid that may be coarser than the steps.
+"""Noise for sums of whole steps, on a grid that may be coarser: exact discrete Laplace or Gaussian noise.
 
-Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon.
+Claim: totals that move by at most `bound` record steps are released with at most `budget`: in the L1 norm
+with a pure epsilon, in the L2 norm with a rho.
 Proof: docs/proofs/clipped-sum.md.
-Noise: discrete Laplace, from `LaplaceMechanism`.
+Noise: discrete Laplace from `LaplaceMechanism`, or discrete Gaussian from `GaussianMechanism`.
 Floats: none; totals are Python integers of any size.
 """
 
@@ -15,15 +16,20 @@ from fractions import Fraction
 from functools import cached_property
 from typing import final
 
+from sordino.cost import ZCDP, Pure
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms import LaplaceMechanism
+from sordino.grid import RATE_DENOMINATOR, check_rates_from
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
 # Released numbers could leave the range of floats beyond this (docs/proofs/grid.md, "Steps").
 _COARSEST_RECORD_STEP = Fraction(1 << 900)
-# The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth.
+# The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth,
+# and so can rates a squared step, with denominators up to 2^80.
 _NOISE_SCALE_BITS = 28
+# Tails of a law are floats, which err by less than this share of themselves: a reach is for a little less.
+_TAIL_ROUNDING = Fraction(1, 1 << 30)
 
 
 @final
@@ -33,10 +39,12 @@ class TotalNoise:
 
     Attributes
     ----------
-    epsilon : Fraction
-        The budget.
+    budget : Pure or ZCDP
+        What may be spent, and by its kind the noise: discrete Laplace for a pure epsilon, discrete Gaussian
+        for a rho.
     bound : int
-        How far the totals of neighbors are apart, in the L1 norm, in record steps.
+        How far the totals of neighbors are apart, in record steps: in the L1 norm for a pure epsilon, in the
+        L2 norm for a rho.
     totals : int
         How many there are.
     record_step : Fraction
@@ -45,7 +53,7 @@ class TotalNoise:
         Which data sets are neighbors.
     """
 
-    epsilon: Fraction
+    budget: Pure | ZCDP
     bound: int
     totals: int
     record_step: Fraction
@@ -61,15 +69,39 @@ class TotalNoise:
     @cached_property
     def shift(self) -> int:
         """How many binary digits the noise grid is coarser than that of the records."""
-        # The scale of the noise in record steps: public, as it depends on the clip only.
-        scale = self.bound / self.epsilon
-        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _NOISE_SCALE_BITS)
+        # The scale of the noise in record steps: public, as it depends on the clip only. Of Gaussian noise
+        # the square is rational, and has twice as many digits.
+        if isinstance(self.budget, ZCDP):
+            bits = _whole_bits(self.bound**2 / (2 * self.budget.rho)) // 2
+        else:
+            bits = _whole_bits(self.bound / self.budget.epsilon_)
+        return max(0, bits - _NOISE_SCALE_BITS)
 
     @property
     def least_rate(self) -> Fraction:
-        """A rate that the noise has at least, whatever the bound is."""
-        # `shift` leaves a scale below 2^30 noise steps, so a total moves by fewer than epsilon times that.
-        return self.epsilon / (math.ceil(self.epsilon * (1 << (_NOISE_SCALE_BITS + 2))) + self.totals - 1)
+        """A rate that the noise has at least, whatever the bound is: a step, or a squared step."""
+        # `shift` leaves a scale below 2^30 noise steps: what a total moves by follows from that.
+        widest = 1 << (_NOISE_SCALE_BITS + 2)
+        if isinstance(self.budget, ZCDP):
+            # sqrt(2 rho) times that, and what rounding adds.
+            most = math.isqrt(math.ceil(2 * self.budget.rho * widest**2) - 1) + 1 + self._rounding
+            return self.budget.rho / most**2
+        return self.budget.epsilon_ / (math.ceil(self.budget.epsilon_ * widest) + self._rounding)
+
+    @property
+    def _rounding(self) -> int:
+        """By how many noise steps more than one total the totals move, where they are rounded to a grid."""
+        if self.totals == 1:
+            return 0
+        # Each total is rounded by less than one step: in the L2 norm together by less than sqrt(totals).
+        return math.isqrt(self.totals - 1) + 1 if isinstance(self.budget, ZCDP) else self.totals - 1
+
+    def check(self, owner: str) -> None:
+        """Raise `InvalidParameter` if this noise, or that of another bound, is too fine or too coarse."""
+        # Rates go up and down with the last digits of the bound, so all of them are looked at together.
+        squared = 2 if isinstance(self.budget, ZCDP) else 1
+        check_rates_from(self.least_rate, owner, RATE_DENOMINATOR**squared)
+        _ = self.mechanism
 
     @property
     def step(self) -> Fraction:
@@ -77,20 +109,23 @@ class TotalNoise:
         return self.record_step * (1 << self.shift)
 
     @cached_property
-    def mechanism(self) -> LaplaceMechanism:
+    def mechanism(self) -> LaplaceMechanism | GaussianMechanism:
         """What adds the noise."""
-        # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps. Several totals together
-        # move by less than one step more for each.
-        coarse = -(-self.bound >> self.shift) + (self.totals - 1 if self.shift else 0)
+        # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps; several totals together
+        # by a little more.
+        coarse = -(-self.bound >> self.shift) + (self._rounding if self.shift else 0)
+        concentrated = isinstance(self.budget, ZCDP)
         statement = Sensitivity(
             bound=coarse * self.step,
             monotone=False,
             adjacency=self.adjacency,
-            norm="l1",
+            norm="l2" if concentrated else "l1",
             step=self.step,
             size=self.totals,
         )
-        return LaplaceMechanism(epsilon=self.epsilon, sensitivity=statement)
+        if isinstance(self.budget, ZCDP):
+            return GaussianMechanism(rho=self.budget.rho, sensitivity=statement)
+        return LaplaceMechanism(epsilon=self.budget.epsilon_, sensitivity=statement)
 
     def noisy(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:
         """Return the totals with fresh noise, in noise steps."""
@@ -101,12 +136,18 @@ class TotalNoise:
     def reach(self, wrong: Fraction) -> int:
         """Return the reach of the noise on one total, in noise steps.
 
-        It is the smallest number that the noise exceeds in size with a probability of at most `wrong`.
+        The noise exceeds it in size with a probability of at most `wrong`; it is the smallest such number, or
+        next to it.
         """
         # The law is symmetric: half of `wrong` lies on each side.
-        return -self.mechanism.noise.quantile(float(wrong / 2))
+        return -self.mechanism.noise.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING)))
 
     @property
     def rounded(self) -> int:
         """By how many noise steps a total may have been rounded down, rounded up."""
         return 1 if self.shift else 0
+
+
+def _whole_bits(number: Fraction) -> int:
+    """Return b with 2^b < number < 2^(b + 2)."""
+    return number.numerator.bit_length() - number.denominator.bit_length() - 1
