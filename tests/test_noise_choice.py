@@ -62,7 +62,7 @@ def test_what_is_matched_never_costs_more_and_hardly_less(price, epsilon):
     for count in (1, 10, 400):
         pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
         gaussian = sd.GaussianMechanism(
-            rho=match_rho(price, pure.cost), sensitivity=sd.COUNTING.over(count, "l2")
+            rho=match_rho(price, price.find_worth(pure.cost)), sensitivity=sd.COUNTING.over(count, "l2")
         )
         limit = price.find(pure.cost)
         assert limit * Fraction(999, 1000) < price.find(gaussian.cost) <= limit
@@ -98,7 +98,10 @@ def test_rounding_the_other_way_is_convicted(monkeypatch):
     for price in PRICES:
         for epsilon in EPSILONS:
             pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING)
-            over.append(price.find(sd.cost.ZCDP(rho=match_rho(price, pure.cost))) > price.find(pure.cost))
+            over.append(
+                price.find(sd.cost.ZCDP(rho=match_rho(price, price.find_worth(pure.cost))))
+                > price.find(pure.cost)
+            )
     assert any(over)
 
 
@@ -286,6 +289,48 @@ def test_what_lies_above_is_measured_by_the_cheaper_noise(tmp_path, visits, budg
         assert gaps.mechanism[0].noise.name == "exponential"
 
 
+NUMBERS = {
+    "sum": lambda s, **more: s.sum("number", epsilon=0.3, cap=1000, lower=0, **more),
+    "mean": lambda s, **more: s.mean("number", epsilon=0.3, cap=1000, lower=0, **more),
+    "sum by group": lambda s, **more: s.sum(
+        "number", epsilon=0.3, cap=1000, lower=0, by="item", domain=DOMAIN, groups_per_unit=2, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name, budget, adjacency):
+    def release(at, **more):
+        ledger = sd.Ledger.create(
+            tmp_path / at,
+            account="a",
+            budget=sd.Budget(**budget),
+            adjacency=adjacency,
+            unit="guest",
+            source="name:visits",
+        )
+        unit = sd.PrivacyUnit("guest", adjacency=adjacency, max_rows=3)
+        with sd.Session(visits, unit=unit, ledger=ledger, name="visits") as asked:
+            price = ledger.find_price()
+            made = NUMBERS[name](asked, **more)
+        ledger.verify().raise_if_broken()
+        return made, price.find(made.cost), price, ledger.statement().spent
+
+    pure, _, price, _ = release("pure.db", noise="laplace", numbers_share=0.1)
+    assert pure.mechanism.total_noise == "laplace"
+    made, found, _, spent = release("auto.db", numbers_share=0.1)
+    assert made.mechanism.total_noise == "gaussian"
+    worth = price.find_worth(pure.cost)
+    assert worth * Fraction(99, 100) < found <= worth
+    assert found <= spent <= found + Fraction(1, 10**9)
+    one, other = (given.rows[0].release if name.endswith("group") else given for given in (made, pure))
+    # For the same clip the interval is shorter; of a mean of few rows it may be the whole clip.
+    assert one.noise.mechanism.noise.name == "gaussian"
+    assert other.noise.mechanism.noise.name == "laplace"
+
+
 def test_labels_that_are_assumed_public_reserve_what_any_number_of_them_costs(tmp_path, visits):
     ledger = account(tmp_path / "l.db", **BUDGETS["renyi"])
     with session(visits, ledger) as asked:
@@ -347,6 +392,8 @@ def test_pure_noise_can_be_asked_for(tmp_path, visits, name):
     [
         lambda s: s.count_distinct_units(epsilon=0.1, noise="gumbel"),
         lambda s: s.count_distinct_units(epsilon=0.1, noise="gaussian", bounds=(0, 10)),
+        lambda s: s.sum("number", epsilon=0.1, cap=9, lower=0, noise="gaussian", bounds=(0, 1e6)),
+        lambda s: s.mean("number", epsilon=0.1, cap=9, lower=0, noise="gumbel"),
         lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, noise="gumbel", threshold=5),
         lambda s: s.top_k("number", k=2, epsilon=0.1, domain=sd.Domain.range(1, 9), noise="gumbel"),
         lambda s: s.above("item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, noise="gumbel"),
@@ -401,3 +448,21 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert kept.facts["noise"] == "gaussian"
     assert run([*asked, "--noise", "laplace", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["noise"] == "laplace"
+    total = ["sum", str(path), "--column", "number", "--lower", "0", "--cap", "100", "--max-rows", "2"]
+    total += [
+        "--epsilon",
+        "0.02",
+        *pays,
+        "--by",
+        "item",
+        "--domain",
+        str(tmp_path / "items.csv"),
+        "--groups-per-unit",
+        "2",
+    ]
+    (tmp_path / "items.csv").write_text("item\nx1\nx2\n", encoding="utf-8")
+    assert run([*total, "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["noise"], said["epsilon"]) == ("gaussian", None)
+    assert run([*total, "--format", "table"]) == 0
+    assert "Each group was released with rho" in capsys.readouterr().out

@@ -140,7 +140,7 @@ def list_facts(
     return {
         "release": kind,
         **receipt.to_dict(),
-        **_list_spent(release.cost),
+        **list_spent(release.cost),
         "adjacency": adjacency,
         "unit": unit,
         "max_rows": max_rows,
@@ -153,7 +153,8 @@ def list_facts(
     }
 
 
-def _list_spent(cost: Any) -> dict[str, Any]:
+def list_spent(cost: Any) -> dict[str, Any]:
+    """Return what a release spent: an epsilon, or a rho where it has none."""
     pure = cost.pure()
     if math.isfinite(pure):
         # Delta goes with this epsilon, which is pure, also where the account adds up on another meter.
@@ -166,7 +167,8 @@ def list_noises(mechanism: Any) -> dict[str, str | None]:
     """Return the kinds of noise of what measures, or of what selects and then measures."""
     several = isinstance(mechanism, tuple)
     parts = mechanism if several else (mechanism,)
-    noises = [getattr(part, "noise", None) for part in parts]
+    # Of a figure in two stages it is the noise of the second one.
+    noises = [getattr(part, "total_noise", getattr(part, "noise", None)) for part in parts]
     # Several laws of one family are called by the name of the family.
     kinds = [noise if isinstance(noise, str) else getattr(noise, "name", None) for noise in noises]
     if not any(kinds):

@@ -42,7 +42,7 @@ from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
 from sordino.session.request import CONFIDENCE
-from sordino.sheet import Sheet
+from sordino.sheet import Sheet, describe_spent, list_spent
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -101,6 +101,7 @@ class FigureOptions:
     labels: LabelOptions
     groups_per_unit: int | None
     bounded: tuple[Fraction, Fraction] | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
     unit: UnitOptions
     where: str | None
     numbers_share: Fraction | None
@@ -201,7 +202,7 @@ def quantile(
 
 @click.command("sum", cls=GroupedCommand)
 @SOURCE
-@_gather_figure_options(BOUNDED)
+@_gather_figure_options(BOUNDED, take(SumRequest, "noise"))
 def total(source: str, asked: FigureOptions) -> None:
     """Release the sum of a column of numbers.
 
@@ -224,7 +225,7 @@ def variance(source: str, asked: FigureOptions) -> None:
 
 @click.command(cls=GroupedCommand)
 @SOURCE
-@_gather_figure_options(BOUNDED)
+@_gather_figure_options(BOUNDED, take(SumRequest, "noise"))
 def mean(source: str, asked: FigureOptions) -> None:
     """Release the mean of a column of numbers.
 
@@ -259,7 +260,7 @@ def _release_figure(
         }
     # Only sums and means can be asked for within a declared range.
     elif kind != "variance":
-        own = {"bounds": bounds}
+        own = {"bounds": bounds, "noise": asked.noise}
     with open_session(source, asked.unit, asked.csv, run) as session, show_progress(run.quiet) as progress:
         release = getattr(session, kind)(
             asked.column,
@@ -324,8 +325,8 @@ def _release_figure(
     ]
     if grouped:
         facts |= {"groups_per_unit": asked.groups_per_unit or 1}
-        each = float(Fraction(release.rows[0].release.cost.pure()))
-        notes.append(f"Each group was released with epsilon {each:.12g}.")
+        each = list_spent(release.rows[0].release.cost)
+        notes.append(f"Each group was released with {describe_spent(each)}.")
     sheet = Sheet(
         columns=("item", *columns) if grouped else columns,
         rows=rows,

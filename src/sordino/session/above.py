@@ -258,7 +258,8 @@ class AboveRequest(Request[AboveItems]):
             # The rule looks at as many items as can be found.
             measure(question, rest, None, most),
             question.joint(most, "l2"),
-            paid=Pure(epsilon=rest),
+            paid=compose(find.cost, Pure(epsilon=rest)) if alone else Pure(epsilon=rest),
+            beside=find.cost if alone else None,
             confidence=each,
         )
         if terms is not None and terms.open and rho is None:

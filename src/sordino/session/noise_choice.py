@@ -58,6 +58,14 @@ class Terms:
     price: Price
     open: bool = False
 
+    def find_worth(self, paid: Cost, beside: Cost | None = None) -> Fraction:
+        """Return what other noise may add in place of a pure cost; 0 where nothing is left.
+
+        `beside` is the part of it that stays pure: it takes what it adds.
+        """
+        worth = self.price.find_worth(paid)
+        return worth if beside is None else max(Fraction(0), worth - self.price.find(beside))
+
     def keeps(self, paid: Cost) -> bool:
         """Tell whether pure noise may stay: where it costs no more than noise of another kind would."""
         return self.open or self.price.find(paid) <= self.price.find_worth(paid)
@@ -99,10 +107,10 @@ def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> 
 # ---- measurements ------------------------------------------------------------------------------------------
 
 
-def match_rho(price: Price, paid: Cost) -> Fraction:
-    """Return the rho that costs at most what `paid` is worth, and hardly less."""
+def match_rho(price: Price, worth: Fraction) -> Fraction:
+    """Return the rho that adds at most so much, and hardly less."""
     # A rho adds its order times that to a divergence; rounded down, so that it is never more.
-    return _shorten_down(price.find_worth(paid) / price.order)
+    return _shorten_down(worth / price.order)
 
 
 def choose_rho(
@@ -112,6 +120,7 @@ def choose_rho(
     moved: Sensitivity,
     *,
     paid: Cost,
+    beside: Cost | None = None,
     confidence: float,
 ) -> Fraction | None:
     """Return the rho of Gaussian noise that measures in place of pure noise; None where that stays.
@@ -127,15 +136,22 @@ def choose_rho(
     moved : Sensitivity
         How far the answers move together, in L2.
     paid : Cost
-        What may be spent.
+        What may be spent, with what stays pure beside the measurement.
+    beside : Cost, optional
+        That part of it.
     confidence : float
         Of the interval of each answer.
     """
     if terms is None or noise == "laplace":
         return None
-    rho = match_rho(terms.price, paid)
+    worth = terms.find_worth(paid, beside)
     if noise == "gaussian":
-        return rho
+        # Asked for by name it costs what pure noise does where there is nothing else to go by.
+        spare = terms.price.find(paid) - (0 if beside is None else terms.price.find(beside))
+        return match_rho(terms.price, worth or spare)
+    if not worth:
+        return None
+    rho = match_rho(terms.price, worth)
     try:
         other = GaussianMechanism(rho=rho, sensitivity=moved)
     except InvalidParameter:

@@ -21,6 +21,7 @@ from sordino.constraints import (
     Number,
     OrNone,
     exact,
+    one_of,
     shown,
     to_fraction,
 )
@@ -42,9 +43,11 @@ from sordino.estimators import (
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
-from sordino.sensitivity import Adjacency
+from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, choose_rho, find_terms
 from sordino.session.request import (
+    CONFIDENCE,
     Progress,
     R,
     Request,
@@ -58,6 +61,7 @@ from sordino.session.table_numbers import ColumnReading, Estimator, Figures, Gro
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
+_FINE_STEP = Fraction(1, 1 << 20)  # intervals are compared in steps of this share of what one unit moves
 NUMBERS_SHARE = Fraction(1, 20)
 """Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is said."""
 
@@ -283,12 +287,60 @@ class BoundedFigureRequest(ColumnRequest[R]):
         "Public range of the figure: it is published within a slightly wider one, without bias.",
         default=None,
     )
+    noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), f"Of the totals. {NOISE_MEANS}", default=None
+    )
 
     def steps(self, table: Table) -> Steps[Any]:
         """Release within the declared range, if there is one, else from a clip that is found."""
         if self.bounds is None:
             return (yield from super().steps(table))
+        if self.noise == "gaussian":
+            raise InvalidParameter(
+                f"{self.name}.noise must be laplace with bounds, within which noise is folded; "
+                "got 'gaussian'."
+            )
         return (yield from bounded_steps(self, table))
+
+    def build_estimator(self, table: Table) -> ClippedSum | ClippedMean:
+        """Return the estimator of the figure, with the noise that the account gets more from."""
+        pure = self.build_totals(table)
+        rho = self._choose_rho(table, pure)
+        return pure if rho is None else self.build_totals(table, total_rho=rho)
+
+    @abstractmethod
+    def build_totals(self, table: Table, **more: Any) -> ClippedSum | ClippedMean:
+        """Return the estimator of the figure."""
+
+    def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
+        """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure."""
+        adjacency, groups = table.unit.adjacency, self.budgets
+        whole = TableNumbers(
+            estimator=pure,
+            adjacency=adjacency,
+            labels=None if self.by is None else (),
+            groups_per_unit=groups,
+            shared=self.build_count(table),
+        )
+        terms = find_terms(f"{self.name}.noise", table.price, whole.cost, forced=self.noise == "gaussian")
+        if terms is None:
+            return None
+        # In a group a unit may leave and another one join: then its totals move twice as far.
+        steps = 2 if self.by is not None and adjacency == "replace-one" else 1
+        moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
+        each = steps * Fraction(pure.total_cost.pure())
+        rho = choose_rho(
+            terms,
+            self.noise,
+            # The noise of any clip is this noise, but for its unit.
+            LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
+            moved.over(groups, "l2"),
+            # The clip, and what counts rows with a number, stay pure.
+            paid=whole.cost,
+            beside=whole.without_totals,
+            confidence=CONFIDENCE,
+        )
+        return None if rho is None else rho / (groups * steps**2)
 
 
 @final
@@ -297,9 +349,9 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     name: ClassVar[str] = "sum"
 
-    def build_estimator(self, table: Table) -> ClippedSum:
+    def build_totals(self, table: Table, **more: Any) -> ClippedSum:
         """Return the estimator of a sum."""
-        return ClippedSum(**self.options(table))
+        return ClippedSum(**self.options(table), **more)
 
 
 @final
@@ -308,9 +360,9 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     name: ClassVar[str] = "mean"
 
-    def build_estimator(self, table: Table) -> ClippedMean:
+    def build_totals(self, table: Table, **more: Any) -> ClippedMean:
         """Return the estimator of a mean."""
-        return ClippedMean(size_is_public=self.has_public_size(table), **self.options(table))
+        return ClippedMean(size_is_public=self.has_public_size(table), **self.options(table), **more)
 
 
 @final

@@ -485,6 +485,7 @@ class Session(SessionBase):
         numbers_share: Number | None = None,
         strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
+        noise: MeasureNoise | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
         """Release the sum of a column of numbers without a bound to guess.
@@ -513,6 +514,8 @@ class Session(SessionBase):
             into `lower` and `cap`, which had better be close to the values, and rows are read once. The sum
             is published within a slightly wider range, `output_range`, and unbiased wherever it lies in the
             declared range; a sum beyond is moved to its nearer end by rule.
+        noise : {"laplace", "gaussian"}, optional
+            Of the sum of clipped rows, as for `count`; the clip is found with pure noise always.
 
         Returns
         -------
@@ -536,6 +539,7 @@ class Session(SessionBase):
                 numbers_share=numbers_share,
                 strict_types=strict_types,
                 bounds=bounds,
+                noise=noise,
             ),
             progress,
         )
@@ -557,6 +561,7 @@ class Session(SessionBase):
         numbers_share: Number | None = None,
         strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
+        noise: MeasureNoise | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
         """Release the mean of a column of numbers without a bound to guess.
@@ -593,6 +598,7 @@ class Session(SessionBase):
                 numbers_share=numbers_share,
                 strict_types=strict_types,
                 bounds=bounds,
+                noise=noise,
             ),
             progress,
         )

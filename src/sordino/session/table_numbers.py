@@ -184,8 +184,17 @@ class TableNumbers:
         figures = self._cost_of_figures()
         return figures if self.shared is None else compose(figures, self.shared.cost)
 
+    @property
+    def without_totals(self) -> Cost:
+        """What is spent beside the totals of sums and means: on clips, and on counting what was a number."""
+        clips = self._repeat_cost(cast("ClippedSum | ClippedMean", self.estimator).search.cost)
+        return clips if self.shared is None else compose(clips, self.shared.cost)
+
     def _cost_of_figures(self) -> Cost:
-        cost = self.estimator.cost
+        return self._repeat_cost(self.estimator.cost)
+
+    def _repeat_cost(self, cost: Cost) -> Cost:
+        """Return what all groups cost, of which one does so."""
         if self.labels is None:
             return cost
         if self.adjacency == "add-remove":

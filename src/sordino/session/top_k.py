@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, cast, final
 
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.cost import ZCDP, Cost, Pure, compose
@@ -99,13 +99,22 @@ class TopKRequest(Request[TopItems]):
             forced=self.noise == "gumbel" or self.measure_noise == "gaussian",
         )
         each, _ = share_confidence(CONFIDENCE, k, simultaneous=self.simultaneous)
-        rho = choose_rho(terms, self.measure_noise, pure, question.joint(k, "l2"), paid=paid, confidence=each)
+        # Gumbel noise has no threshold to stop at, and needs every item listed.
+        stays = not isinstance(choose, NoisyTopK) or choose.domain_size is not None
+        rho = choose_rho(
+            terms,
+            self.measure_noise,
+            pure,
+            question.joint(k, "l2"),
+            paid=compose(choose.cost, paid) if stays else paid,
+            beside=choose.cost if stays else None,
+            confidence=each,
+        )
         if terms is not None and terms.open and rho is None:
             # No interval is shorter, so that the account keeps its epsilons.
             terms = None
-        # Gumbel noise has no threshold to stop at, and needs every item listed.
-        if isinstance(choose, NoisyTopK) and choose.domain_size is None:
-            choose = choose_selection(terms, self.noise, choose, build)
+        if not stays:
+            choose = choose_selection(terms, self.noise, cast("NoisyTopK", choose), build)
         elif self.noise == "gumbel":
             raise InvalidParameter(
                 "top_k.noise must be exponential or laplace with a threshold, and for the labels of a range; "

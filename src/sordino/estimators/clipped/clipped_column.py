@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sordino.constraints import (
     ADJACENCY,
@@ -211,6 +211,11 @@ class SummedColumn(ClippedColumn):
         ),
         default=None,
     )
+
+    @property
+    def total_noise(self) -> Literal["laplace", "gaussian"]:
+        """Which noise the totals get."""
+        return "laplace" if self.total_rho is None else "gaussian"
 
     def pay_totals(self, rest: Fraction) -> Pure | ZCDP:
         """Return what the noise of the totals may spend, where so much of epsilon is left."""
