@@ -14,7 +14,19 @@ from hypothesis import given, settings, strategies as st
 
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE
-from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Cost, GumbelStage, Pure, Range, compose, repeat
+from sordino.cost import (
+    RDP,
+    ZCDP,
+    Approximate,
+    BoundedRange,
+    Cost,
+    GumbelStage,
+    Pure,
+    RandomizedChoice,
+    Range,
+    compose,
+    repeat,
+)
 from sordino.cost.conversion import round_up, stated
 
 amounts = st.fractions(min_value=0, max_value=3, max_denominator=1000)
@@ -31,6 +43,7 @@ single = st.one_of(
     amounts.map(lambda x: BoundedRange(epsilon=x)),
     st.builds(Range, low=positive, high=positive, orientation=st.sampled_from((None, "up", "down"))),
     st.builds(GumbelStage, epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)), monotone=st.booleans()),
+    st.builds(RandomizedChoice, epsilon=amounts, choices=st.sampled_from((2, 3, 20, 10**6))),
     st.builds(Approximate, epsilon=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
     curves,
 )

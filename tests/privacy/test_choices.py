@@ -22,7 +22,7 @@ from sordino import (
     Sensitivity,
     audit,
 )
-from sordino.cost import Pure
+from sordino.cost import Pure, RandomizedChoice
 from sordino.mechanisms.permute_and_flip import decide
 from sordino.mechanisms.randomized_response import standing
 from sordino.noise import Geometric
@@ -188,6 +188,35 @@ def test_randomized_response_loses_epsilon_wherever_the_largest_moves():
         report = audit.exact(RandomizedResponse(epsilon=1.5), answers_a=a, answers_b=b)
         assert report.epsilon_at_least == pytest.approx(1.5, abs=1e-9)
         assert not report.broken
+
+
+def test_with_a_known_number_of_answers_every_view_is_what_the_audit_finds():
+    for n, (a, b) in {3: ((5, 0, 0), (0, 0, 9)), 5: ((5, 0, 0, 1, 1), (0, 0, 9, 1, 1))}.items():
+        mechanism = RandomizedResponse(epsilon=1, candidates=n)
+        assert mechanism.cost == RandomizedChoice(epsilon=mechanism.rate, choices=n)
+        report = audit.exact(mechanism, answers_a=a, answers_b=b)
+        assert not report.broken
+        assert report.epsilon_at_least == pytest.approx(1, abs=1e-9)
+    with pytest.raises(InvalidParameter, match="needs the 5 answers of RandomizedResponse; got 2"):
+        audit.exact(mechanism, answers_a=(1, 0), answers_b=(0, 1))
+
+
+@pytest.mark.parametrize(("choices", "broken"), [(2, False), (3, False), (4, True), (20, True)])
+def test_the_auditor_convicts_a_cost_for_more_answers_than_there_are(choices, broken):
+    def play(answers, noise):  # three to one for the largest of three
+        return (int(np.argmax(answers)) + noise[:, 0]) % 3
+
+    cost = RandomizedChoice(epsilon=Fraction("1.0987"), choices=choices)
+    subject = audit.Subject(laws=[audit.Finite([3, 1, 1])], play=play, cost=cost)
+    assert audit.exact(subject, answers_a=(1, 0, 0), answers_b=(0, 1, 0)).broken is broken
+
+
+def test_a_release_of_another_number_of_answers_is_refused():
+    mechanism = RandomizedResponse(epsilon=1, candidates=3)
+    assert mechanism.release([0, 7, 1], entropy=Seeded(1)).cost == mechanism.cost
+    for answers in ([0, 7], [0, 7, 1, 1], 5):
+        with pytest.raises(InvalidParameter, match="needs 3 answers, as many as its candidates; got"):
+            mechanism.release(answers, entropy=Seeded(1))
 
 
 def test_the_auditor_convicts_the_odds_of_one_coin_among_many():

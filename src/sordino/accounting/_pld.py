@@ -87,8 +87,8 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
     ----------
     costs : list of costs or mechanisms
         Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair, and an RDP with a
-        pure epsilon and a GumbelStage have that of the interval of their loss; ZCDP and other RDP have none
-        and are refused.
+        pure epsilon, a GumbelStage and a RandomizedChoice have that of the interval of their loss; ZCDP and
+        other RDP have none and are refused.
     interval : number
         In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as
         long.

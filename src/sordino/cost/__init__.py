@@ -8,6 +8,7 @@ from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
+from sordino.cost.randomized_choice import RandomizedChoice
 from sordino.cost.range import Range
 from sordino.cost.rdp import RDP
 from sordino.cost.zcdp import ZCDP
@@ -21,6 +22,7 @@ __all__ = [
     "Cost",
     "GumbelStage",
     "Pure",
+    "RandomizedChoice",
     "Range",
     "compose",
     "repeat",

@@ -36,6 +36,7 @@ from sordino.cost.keys import KEYS, ordered
 from sordino.cost.loss_law import loss_laws
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
+from sordino.cost.randomized_choice import RandomizedChoice
 from sordino.cost.range import Range
 from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter
@@ -176,7 +177,8 @@ def _find_lone_interval(parts: Parts) -> Cost | None:
     if len(parts) != 1:
         return None
     ((only, count),) = parts
-    return only if count == 1 and isinstance(only, Pure | Range | BoundedRange | GumbelStage) else None
+    own = isinstance(only, Pure | Range | BoundedRange | GumbelStage | RandomizedChoice)
+    return only if count == 1 and own else None
 
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:

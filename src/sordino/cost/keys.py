@@ -14,6 +14,7 @@ from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
+from sordino.cost.randomized_choice import RandomizedChoice
 from sordino.cost.range import Range
 from sordino.cost.rdp import RDP
 from sordino.cost.zcdp import ZCDP
@@ -42,6 +43,7 @@ KEYS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Range: lambda cost: (*cost.low.as_integer_ratio(), *cost.high.as_integer_ratio(), cost.orientation or ""),
     Approximate: lambda cost: (*cost.epsilon_.as_integer_ratio(), *cost.delta_.as_integer_ratio()),
     GumbelStage: lambda cost: (*cost.epsilon_.as_integer_ratio(), cost.monotone),
+    RandomizedChoice: lambda cost: (*cost.epsilon_.as_integer_ratio(), cost.choices),
     RDP: _rdp_key,
 }
 

@@ -22,6 +22,7 @@ from sordino.cost.gumbel_stage import GumbelStage, stage_delta
 from sordino.cost.keys import order_key
 from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
+from sordino.cost.randomized_choice import RandomizedChoice, choice_masses
 from sordino.cost.range import Range, masses
 from sordino.cost.rdp import RDP
 from sordino.cost.turning import CELLS_OF_LAW, find_grid, find_turning, turning_masses, turns
@@ -46,7 +47,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 _UNDERFLOW_LOSS = 1e-280  # more than what underflow can lose
 
 
-_INTERVALS = Pure | Range | BoundedRange | GumbelStage
+_INTERVALS = Pure | Range | BoundedRange | GumbelStage | RandomizedChoice
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,10 @@ def name_intervals(parts: frozenset[tuple[Cost, int]], *, stages: bool) -> froze
     """Return the parts with every Rényi curve that has a pure epsilon replaced by that epsilon.
 
     A curve bounds moments and no single loss; the pure epsilon bounds each, and has a dominating law. With
-    `stages` a stage with Gumbel noise is replaced by the interval of its loss as well.
+    `stages` what has a law of more points, a stage with Gumbel noise and randomized response among many, is
+    replaced by the interval of its loss as well.
     """
-    if not any(isinstance(part, RDP | GumbelStage) for part, _ in parts):
+    if not any(isinstance(part, RDP | GumbelStage | RandomizedChoice) for part, _ in parts):
         return parts
     named: Counter[Cost] = Counter()
     for part, count in parts:
@@ -119,8 +121,12 @@ def name_intervals(parts: frozenset[tuple[Cost, int]], *, stages: bool) -> froze
         if isinstance(epsilon, Fraction):
             named[Pure(epsilon=epsilon)] += count
         else:
-            named[part.interval if stages and isinstance(part, GumbelStage) else part] += count
+            named[_interval_of(part) if stages else part] += count
     return frozenset(named.items())
+
+
+def _interval_of(part: Cost) -> Cost:
+    return part.interval if isinstance(part, GumbelStage | RandomizedChoice) else part
 
 
 @lru_cache(maxsize=8)
@@ -222,6 +228,9 @@ def _dominating_lattice(part: Cost, count: int, mirrored: dict[str, bool]) -> La
     if isinstance(part, Pure):
         p_low, p_high = masses(round_up(part.epsilon_), round_up(part.epsilon_))
         return Lattice(-part.epsilon_, 2 * part.epsilon_, (p_low, p_high), count)
+    if isinstance(part, RandomizedChoice):
+        three = choice_masses(round_up(part.epsilon_), part.choices)
+        return Lattice(-part.epsilon_, part.epsilon_, three, count)
     if isinstance(part, BoundedRange):
         return _bounded_range_lattice(part.epsilon_, count)
     if not isinstance(part, Range):

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, Number, to_fraction
-from sordino.cost import Pure
+from sordino.constraints import POSITIVE, Number, OrNone, to_fraction
+from sordino.cost import Pure, RandomizedChoice
+from sordino.cost.randomized_choice import CHOICES
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
 from sordino.grid import _to_answer_array as as_array, fit_rate, number_of
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.race import ScoreRace
@@ -52,15 +54,27 @@ class RandomizedResponse(Mechanism):
     """
 
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    candidates: int | None = parameter(
+        OrNone(CHOICES),
+        (
+            "Public number of answers; `release` refuses a list of any other length. The pure epsilon is the "
+            "same, but rho and deltas are the smaller the more answers there are. None: not said."
+        ),
+        default=None,
+    )
     rate: Fraction = derived("Log odds of the largest answer against each other one, in nats.")
-    cost: Pure = derived("What a release spends: the rate, at most epsilon.")
+    cost: Pure | RandomizedChoice = derived("What a release spends: the rate, at most epsilon.")
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
         # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
-        # Pure: the loss of an output is the rate, 0 or minus the rate, so its range is twice that.
-        self._set(rate=rate, cost=Pure(epsilon=rate))
+        # The loss of an output is the rate, 0 or minus the rate, so its range is twice that. How often it is
+        # 0 is known with the number of answers.
+        n = self.candidates
+        self._set(
+            rate=rate, cost=Pure(epsilon=rate) if n is None else RandomizedChoice(epsilon=rate, choices=n)
+        )
 
     def truthful(self, n: int) -> float:
         """Return the probability that the largest of `n` >= 1 answers is named."""
@@ -86,11 +100,17 @@ class RandomizedResponse(Mechanism):
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one number.
+            If the answers are not a list of at least one number, or of `candidates`.
         """
         fresh_entropy(entropy, "RandomizedResponse.release")
         # Of the answers the race sees nothing but which one is the largest.
-        index, _ = ScoreRace(standing(answers), self.rate).first(entropy)
+        stands = standing(answers)
+        if self.candidates not in {None, stands.size}:
+            raise InvalidParameter(
+                f"RandomizedResponse.release needs {self.candidates} answers, as many as its candidates; "
+                f"got {stands.size}. Nothing was released."
+            )
+        index, _ = ScoreRace(stands, self.rate).first(entropy)
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
@@ -131,7 +151,11 @@ CLAIMS = (
         ),
         references=("warner1965",),
         proof="randomized-response.md",
-        neighbours=((RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),),
+        neighbours=(
+            (RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),
+            (RandomizedResponse(epsilon=1, candidates=3), (5, 0, 0), (0, 0, 9)),
+            (RandomizedResponse(epsilon=1, candidates=5), (5, 0, 0, 1, 1), (0, 0, 9, 1, 1)),
+        ),
         tight=True,
     ),
 )

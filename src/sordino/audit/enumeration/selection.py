@@ -226,6 +226,10 @@ def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
 
 def randomized_response(mechanism: RandomizedResponse, n: int) -> Subject:
     """Return a race in which the largest answer stands one step above all others."""
+    if mechanism.candidates not in {None, n}:
+        raise InvalidParameter(
+            f"audit.exact needs the {mechanism.candidates} answers of RandomizedResponse; got {n}."
+        )
 
     def steps(answers: Any) -> NDArray[np.int64]:
         found = standing(answers)

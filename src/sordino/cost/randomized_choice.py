@@ -1,0 +1,182 @@
+"""Randomized response among many: one outcome is likelier than all others, which are equally likely.
+
+Claim: the law of the loss between any two such releases has three points, and every view is its closed form.
+Proof: docs/proofs/randomized-response.md.
+Floats: only results, rounded up; every term is positive where it is summed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, final
+
+from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number
+from sordino.cost.conversion import (
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    digits,
+    nearest,
+    raise_delta,
+    raise_divergence,
+    ratio,
+    round_down,
+    round_up,
+    settled,
+    stated,
+)
+from sordino.cost.pure import Pure
+from sordino.cost.rho import certify_rho, pure_rho, shorten_up
+
+# Outside, the pure epsilon says what is said.
+_SMALLEST_RATE, _LARGEST_RATE = 1e-7, 500.0
+# The formulas below err by a few 2^-53 of the logarithms that are summed.
+_CHOICE_ROUNDING = 2.0**-48
+
+
+def _convert_choices(value: Any) -> int | None:
+    number = DOMAIN_SIZE.convert(value)
+    return number if isinstance(number, int) and number >= 2 else None
+
+
+CHOICES = Constraint("a whole number from 2 to 2^52", _convert_choices, (2, 60), (1, 0, -1, 2.5, True, None))
+
+
+@final
+@dataclass(frozen=True)
+class RandomizedChoice:
+    """What randomized response among `choices` outcomes costs.
+
+    One outcome has probability e^epsilon/(e^epsilon + choices - 1), all others are equally likely, and which
+    one it is may change between neighbors. With two it is `Pure`; the more there are, the less the views but
+    `pure` say.
+
+    Parameters
+    ----------
+    epsilon : number
+        At least 0, in nats: the log odds of that outcome against each other one.
+    choices : int
+        From 2 to 2^52: at least how many outcomes there are, which is public.
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon is negative or not finite, or `choices` is no such number.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> one = cost.RandomizedChoice(epsilon=1, choices=20)
+    >>> one.pure(), round(float(one.zcdp()), 4), round(float(cost.Pure(epsilon=1).zcdp()), 4)
+    (Fraction(1, 1), 0.102, 0.4621)
+    """
+
+    epsilon_: Fraction
+    choices: int
+
+    def __init__(self, *, epsilon: Number, choices: int) -> None:
+        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("RandomizedChoice.epsilon", epsilon))
+        object.__setattr__(self, "choices", CHOICES("RandomizedChoice.choices", choices))
+
+    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
+        return hash(("randomized-choice", *self.epsilon_.as_integer_ratio(), self.choices))
+
+    def __repr__(self) -> str:
+        return f"RandomizedChoice(epsilon={digits(self.epsilon_)}, choices={self.choices})"
+
+    @property
+    def interval(self) -> Pure:
+        """The interval of the loss."""
+        return Pure(epsilon=self.epsilon_)
+
+    def pure(self) -> Fraction:
+        """Return epsilon, exactly."""
+        return self.epsilon_
+
+    def zcdp(self) -> Fraction:
+        """Return the smallest rho of the three-point law, within 1e-5 of itself, rounded up."""
+        return _choice_rho(*self.epsilon_.as_integer_ratio(), self.choices)
+
+    def rdp(self, alpha: float) -> float:
+        """Return the Rényi divergence of order `alpha` of the three-point law."""
+        return choice_rdp(round_up(self.epsilon_), self.choices, checked_alpha(alpha))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta`."""
+        left, top = round_down(checked_delta(delta)), stated(self.epsilon_)
+        if left == 0 or top in {0.0, math.inf}:
+            return top
+        rate = round_up(self.epsilon_)
+        # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
+        kept = left * (1 + (self.choices - 1) * math.exp(-rate))
+        guess = 0.0 if kept >= 1 else max(0.0, (rate + math.log1p(-kept)) * (1 + 1e-12))
+        return settled(lambda epsilon: choice_delta(rate, self.choices, epsilon), guess, left, top)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon`."""
+        least = checked_epsilon(epsilon)
+        if least >= self.epsilon_:
+            return 0.0
+        return choice_delta(round_up(self.epsilon_), self.choices, round_down(least))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters, exact and as a float."""
+        return {
+            "notion": "randomized-choice",
+            "epsilon": nearest(self.epsilon_),
+            "choices": self.choices,
+            "exact": ratio(self.epsilon_),
+        }
+
+
+def choice_masses(rate: float, choices: int) -> tuple[float, float, float]:
+    """Return the probabilities of the losses -rate, 0 and rate under the first law; `rate` is epsilon."""
+    # By negative exponents only, so that nothing overflows.
+    low = math.exp(-rate)
+    top = 1 / (1 + (choices - 1) * low)
+    return low * top, (choices - 2) * low * top, top
+
+
+def choice_delta(rate: float, choices: int, epsilon: float) -> float:
+    """Return delta at `epsilon` >= 0; the one positive loss has the probability of the likely outcome."""
+    if epsilon >= rate:
+        return 0.0
+    if math.isinf(rate):
+        return 1.0
+    return raise_delta(-math.expm1(epsilon - rate) * choice_masses(rate, choices)[2])
+
+
+def choice_rdp(rate: float, choices: int, alpha: float) -> float:
+    """Return the divergence of order `alpha` > 1, rounded up and never above `rate`."""
+    if rate == 0 or math.isinf(rate) or math.isinf(alpha) or alpha * rate > 1 / _CHOICE_ROUNDING:
+        return rate
+    order = alpha - 1
+    # The moment less 1 is (1 - e^(-(a-1)e)) (e^(ae) - 1) / (e^e + n - 1), summed by logarithms.
+    others = math.log(choices - 1)
+    whole = max(rate, others) + math.log1p(math.exp(-abs(rate - others)))
+    terms = (
+        math.log(-math.expm1(-order * rate)),
+        alpha * rate,
+        math.log(-math.expm1(-alpha * rate)),
+        -whole,
+    )
+    excess = math.fsum(terms) + _CHOICE_ROUNDING * math.fsum(map(abs, terms))
+    total = max(excess, 0.0) + math.log1p(math.exp(-abs(excess)))
+    return raise_divergence(min(rate, total / order * (1 + 1e-12)), rate)
+
+
+@lru_cache(maxsize=1024)
+def _choice_rho(numerator: int, denominator: int, choices: int) -> Fraction:
+    """Return the smallest rho that is proved for randomized response among `choices`; kept once found."""
+    epsilon = Fraction(numerator, denominator)
+    known, rate = pure_rho(epsilon), round_up(epsilon)
+    if not _SMALLEST_RATE < rate < _LARGEST_RATE:
+        return known
+    # While the likely outcome weighs enough rho is the divergence at order 1 ("The smallest rho").
+    if (choices - 2) / 2 * math.exp(-rate / 2) <= 1 - 1e-9:
+        found = rate * choice_masses(rate, choices)[2] * -math.expm1(-rate)
+        return min(known, shorten_up(found * (1 + 1e-12)))
+    return min(known, shorten_up(certify_rho(lambda alpha: choice_rdp(rate, choices, alpha), rate)))
