@@ -201,7 +201,7 @@ def run_python(body: str, names: dict[str, Any], folder: Path) -> str:
 def shape(text: str) -> list[str]:
     """Return the lines of an output without what noise, time and the folder decide.
 
-    Words stay, every number is 0, and of a row of a table the number of its fields is left: which items are in it is noise, too.
+    Words stay, every number is 0, yes and no are one, and of a row of a table the number of its fields is left: which items are in it is noise, too.
     """
     lines = []
     for line in text.splitlines():
@@ -210,6 +210,8 @@ def shape(text: str) -> list[str]:
             continue
         masked = re.sub(r"\b[0-9a-f]{32}\b", "ID", line)
         masked = re.sub(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?(?<![,.])", "0", masked)
+        # Noise decides these as well, such as whether too few rows count.
+        masked = re.sub(r"\b(?:yes|no)\b", "yes or no", masked)
         lines.append(" ".join(re.sub(r"([─┌┬┐├┼┤└┴┘])\1+", r"\1", masked).split()))
     return lines
 
