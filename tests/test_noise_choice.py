@@ -58,6 +58,7 @@ BUDGETS = {
 
 @pytest.mark.parametrize("price", PRICES, ids=str)
 @pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.sample(4)
 def test_what_is_matched_never_costs_more_and_hardly_less(price, epsilon):
     for count in (1, 10, 400):
         pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
@@ -301,6 +302,7 @@ NUMBERS = {
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.sample(4)
 def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name, budget, adjacency):
     def release(at, **more):
         ledger = sd.Ledger.create(

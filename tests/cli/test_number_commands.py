@@ -147,6 +147,8 @@ def shape(outcome):
         [
             (line.count(","), line.split(":")[0] if "rank" in line else "")
             for line in outcome.out.splitlines()
+            # Whether there is a warning follows from the share of numbers that was released.
+            if not line.startswith('  "warning"')
         ],
     )
 
