@@ -48,7 +48,8 @@ class JointTopK(Mechanism):
     A set S has probability proportional to e^(-epsilon regret / (2 spread)), where its regret is the largest
     answer outside of S less the smallest one inside. The price does not grow with k. Nothing is told about
     the order within the set, and there are no gaps: for those use `NoisyTopK`. The set is better where the
-    k-th largest count is large next to k/epsilon, and can be far worse below; see `docs/how-to/choose-a-selection.md`.
+    k-th largest count is large next to k/epsilon, and can be far worse below; see
+    `docs/how-to/choose-a-selection.md`.
     Time and memory of a release depend on the answers: they grow with k times the number of different ones.
 
     Raises
