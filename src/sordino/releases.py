@@ -272,6 +272,28 @@ class TopK(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TopSet(Release):
+    """The set of the items with the largest answers, as `JointTopK` selected it: nothing says which is best.
+
+    Attributes
+    ----------
+    indices : array of int, shape (k,)
+        Positions in the list of answers (in the domain, where a domain size was given), in rising order.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> mechanism = sd.JointTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)
+    >>> best = mechanism.release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> best.indices.tolist(), best.simulated
+    ([0, 2], True)
+    """
+
+    indices: NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HybridTop(Release):
     """The items with the largest noisy answers that lie above a noisy threshold, best first, s of at most k.
 

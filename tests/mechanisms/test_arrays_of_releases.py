@@ -14,6 +14,7 @@ LISTS = {
     "top k": sd.NoisyTopK(k=2, epsilon=8, sensitivity=COUNTING),
     "top k, Laplace": sd.NoisyTopK(k=2, epsilon=8, sensitivity=COUNTING, noise="laplace"),
     "top k, Gumbel": sd.NoisyTopK(k=2, epsilon=8, sensitivity=COUNTING, noise="gumbel"),
+    "joint top k": sd.JointTopK(k=2, epsilon=8, sensitivity=COUNTING),
     "hybrid top k": sd.HybridTopK(k=2, threshold=100, epsilon=8, sensitivity=COUNTING),
     "hybrid sparse vector": sd.HybridSparseVector(k=2, threshold=100, epsilon=8, sensitivity=COUNTING),
     "sparse vector": sd.SparseVector(threshold=100, positives=2, epsilon=8, sensitivity=COUNTING),

@@ -17,6 +17,7 @@ from sordino import (
     HybridSparseVector,
     HybridTopK,
     InvalidParameter,
+    JointTopK,
     NoisyTopK,
     PermuteAndFlip,
     RandomizedResponse,
@@ -39,6 +40,7 @@ VECTORS = {
 }
 LISTS = {
     "NoisyTopK": lambda **other: NoisyTopK(**{"k": 3} | COMMON | other),
+    "JointTopK": lambda **other: JointTopK(**{"k": 3} | COMMON | other),
     "HybridTopK": lambda **other: HybridTopK(**{"k": 3, "threshold": 5} | COMMON | other),
     "HybridSparseVector": lambda **other: HybridSparseVector(**{"k": 3, "threshold": 5} | COMMON | other),
 }

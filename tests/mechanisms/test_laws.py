@@ -21,6 +21,7 @@ from sordino import (
     ExponentialMechanism,
     GaussianMechanism,
     InvalidParameter,
+    JointTopK,
     LaplaceMechanism,
     NoisyTopK,
     PermuteAndFlip,
@@ -47,6 +48,8 @@ MECHANISMS = {
     ),
     "top counting": lambda unit: NoisyTopK(k=3, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "top gumbel": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit), noise="gumbel"),
+    "joint set": lambda unit: JointTopK(k=2, epsilon=1, sensitivity=each(unit)),
+    "joint counting": lambda unit: JointTopK(k=4, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "exponential": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit)),
     "exponential index": lambda unit: ExponentialMechanism(
         epsilon=1, sensitivity=each(unit, step=unit, monotone=False), gap=False
@@ -109,7 +112,9 @@ def test_unit(make, values, seed, power):
         make(unit).release([x * unit for x in values], entropy=Seeded(seed)),
     )
     assert a.cost == b.cost
-    if isinstance(a.mechanism, NoisyTopK):
+    if isinstance(a.mechanism, JointTopK):
+        assert a.indices.tolist() == b.indices.tolist()
+    elif isinstance(a.mechanism, NoisyTopK):
         assert a.indices.tolist() == b.indices.tolist()
         assert (a.gaps * unit).tolist() == b.gaps.tolist()
     elif isinstance(a, Choice):
@@ -233,6 +238,7 @@ def test_nothing_has_a_default_epsilon_or_sensitivity():
         LaplaceMechanism,
         GaussianMechanism,
         ExponentialMechanism,
+        JointTopK,
         PermuteAndFlip,
         RandomizedResponse,
         StepSelection,

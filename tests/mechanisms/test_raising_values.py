@@ -64,6 +64,7 @@ LISTS = {
     "Laplace": lambda: sd.LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(3)),
     "Gaussian": lambda: sd.GaussianMechanism(rho=1, sensitivity=COUNTING.over(3, "l2")),
     "top k": lambda: sd.NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING),
+    "joint top k": lambda: sd.JointTopK(k=1, epsilon=1, sensitivity=COUNTING),
     "hybrid top k": lambda: sd.HybridTopK(k=1, threshold=1, epsilon=1, sensitivity=COUNTING),
     "exponential": lambda: sd.ExponentialMechanism(epsilon=1, sensitivity=COUNTING),
     "permute and flip": lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING),

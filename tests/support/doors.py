@@ -166,6 +166,7 @@ DOORS: dict[str, Door] = {
     "HybridTopK.release": _release(
         lambda: sd.HybridTopK(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
     ),
+    "JointTopK.release": _release(lambda: sd.JointTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "LaplaceMechanism.release": _one(lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)),
     "LocalReports.release": _local,
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),

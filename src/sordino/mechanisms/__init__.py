@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sordino.mechanisms.gumbel_sparse_vector import GumbelSparseVector as GumbelSparseVector
     from sordino.mechanisms.hybrid_sparse_vector import HybridSparseVector as HybridSparseVector
     from sordino.mechanisms.hybrid_top_k import HybridTopK as HybridTopK
+    from sordino.mechanisms.joint_top_k import JointTopK as JointTopK
     from sordino.mechanisms.noisy_top_k import NoisyTopK as NoisyTopK
     from sordino.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from sordino.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
@@ -45,6 +46,7 @@ _HOMES = {
     "gumbel_sparse_vector": ("GumbelSparseVector",),
     "hybrid_sparse_vector": ("HybridSparseVector",),
     "hybrid_top_k": ("HybridTopK",),
+    "joint_top_k": ("JointTopK",),
     "noisy_top_k": ("NoisyTopK",),
     "permute_and_flip": ("PermuteAndFlip",),
     "randomized_response": ("RandomizedResponse",),

@@ -13,6 +13,7 @@ from sordino.audit.continuous.continuous import Continuous
 from sordino.audit.continuous.scaled import smooth_mechanism, smooth_selection
 from sordino.audit.enumeration.bounded import composite, folded
 from sordino.audit.enumeration.clipped import clipped
+from sordino.audit.enumeration.joint_sets import joint_top_k
 from sordino.audit.enumeration.played import subject_by_rules
 from sordino.audit.enumeration.quantiles import quantile, quantile_interval, quantiles
 from sordino.audit.enumeration.scans import above_threshold
@@ -35,6 +36,7 @@ from sordino.mechanisms import (
     ExponentialMechanism,
     FoldedMechanism,
     GumbelSparseVector,
+    JointTopK,
     NoisyTopK,
     PermuteAndFlip,
     RandomizedResponse,
@@ -56,6 +58,7 @@ STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     ExponentialMechanism: exponential_mechanism,
     FoldedMechanism: folded,
     GumbelSparseVector: gumbel_sparse_vector,
+    JointTopK: joint_top_k,
     NoisyTopK: noisy_top_k,
     PermuteAndFlip: permute_and_flip,
     Quantile: quantile,
