@@ -10,6 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
+# Without bytecode every command that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BUDGET := --ledger demo/budget.db --account flights
 
 .DEFAULT_GOAL := help

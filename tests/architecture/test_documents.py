@@ -75,3 +75,19 @@ def test_releases_on_pages_are_found():
 def test_no_page_waits_to_be_filled():
     marker = "OUTPUT-TO" + "-FILL"
     assert [name(page) for page in PAGES if marker in page.read_text(encoding="utf-8")] == []
+
+
+UNREADABLE = re.compile(r"\\frac\d\d\s*\$|\\tag\b|\\rm\b")
+"""Formulas that the builder of the pages cannot read: a fraction of two digits at the end, and two old commands."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_formulas_can_be_read_by_the_builder_of_the_pages(page):
+    assert not UNREADABLE.findall(page.read_text(encoding="utf-8"))
+
+
+def test_a_formula_that_cannot_be_read_is_found():
+    for formula in (r"$x-\frac12$", r"$a \tag{1}$", r"${\rm bound}$"):
+        assert UNREADABLE.search(formula)
+    for formula in (r"$x-\frac{1}{2}$", r"$\frac12x$", r"$\frac d2$"):
+        assert not UNREADABLE.search(formula)
