@@ -153,6 +153,7 @@ def test_an_interrupt_while_remnants_are_swept_leaves_none():
     assert struck > 10
 
 
+@pytest.mark.slow
 def test_a_stack_that_is_too_deep_leaves_no_remnants():
     mechanism = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2))
     mechanism.release([3, 5])

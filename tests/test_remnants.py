@@ -159,6 +159,7 @@ def test_a_ledger_that_fails_after_the_reservation(run, monkeypatch, kind, point
 @pytest.mark.parametrize(
     "kind", some([kind for kind in KINDS if kind not in LOCAL | {"watch"}], {"top_k", "sum", "batch"})
 )
+@pytest.mark.sample(4)
 def test_a_ledger_that_vanishes_while_rows_are_read(run, kind):
     def vanish(percent):
         sqlite.close_all()

@@ -70,6 +70,7 @@ def test_several_quantiles(frame):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.sample(4)
 def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
     unit = sd.PrivacyUnit("u", adjacency=adjacency, max_rows=3)
     total = ask(session(frame, unit), "sum", epsilon=200, where="x < 89")

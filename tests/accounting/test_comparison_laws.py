@@ -83,6 +83,7 @@ def test_a_thousand_costs_are_never_below_the_truth(one, delta):
     assert least <= distribution.epsilon(float(delta))
 
 
+@pytest.mark.slow
 def test_the_reference_alone_would_have_been_too_low():
     """The broken twin: the smallest of all rows, with the sums of dp_accounting as they come."""
     raw = pld([TENTH] * 1000).distribution.get_epsilon_for_delta(1e-14)

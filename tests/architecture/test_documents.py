@@ -25,6 +25,7 @@ def examples(text):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if examples(page.read_text(encoding="utf-8"))], ids=name
 )
+@pytest.mark.slow
 def test_examples_on_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(

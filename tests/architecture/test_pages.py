@@ -18,6 +18,8 @@ import release_picture  # noqa: E402
 import year_picture  # noqa: E402
 
 
+# `make audit` runs these.
+@pytest.mark.slow
 @pytest.mark.parametrize("page", page_outputs.PAGES)
 def test_a_page_runs_as_it_is_written_and_shows_what_it_prints(page, tmp_path):
     for block in page_outputs.run_page(page, tmp_path):
@@ -33,6 +35,7 @@ def test_a_page_runs_as_it_is_written_and_shows_what_it_prints(page, tmp_path):
     "page",
     [page for page in page_outputs.PAGES if page_outputs.PAGES[page] is page_outputs.put_flights],
 )
+@pytest.mark.slow
 def test_pages_about_flights_work_with_made_up_ones_too(page, tmp_path, monkeypatch):
     made_up = lambda folder: page_outputs.put_made_up_flights(folder / "demo")  # noqa: E731
     monkeypatch.setitem(page_outputs.PAGES, page, made_up)

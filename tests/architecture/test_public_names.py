@@ -69,6 +69,7 @@ def test_a_public_name_is_there_and_documented(name):
             assert not silent, full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sordino.__all__)
 def test_its_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

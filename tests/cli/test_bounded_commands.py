@@ -97,6 +97,7 @@ DROPPED = [b'u99,"a,1', b"u99\xff,a,1", b",a,1", b"", b"u99,a,1\0"]
 @pytest.mark.parametrize(
     "name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))]
 )
+@pytest.mark.sample(4)
 def test_dropped_rows_are_not_there(sordino, tmp_path, name):
     plain = sordino(*commands(amounts(tmp_path / "a"))[name])
     for place, line in enumerate(DROPPED):
@@ -105,6 +106,7 @@ def test_dropped_rows_are_not_there(sordino, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["count", "sum csv"])
+@pytest.mark.sample(4)
 def test_neighbours_are_told_the_same_but_for_the_figure(sordino, tmp_path, name):
     plain = sordino(*commands(amounts(tmp_path / "a"))[name])
     for place, more in enumerate(

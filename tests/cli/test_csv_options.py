@@ -213,6 +213,7 @@ def test_reports_of_numbers_in_other_marks(told):
 
 
 @pytest.mark.parametrize("types", [(), TYPES], ids=["undeclared", "declared"])
+@pytest.mark.sample(4)
 def test_nothing_about_a_row_reaches_anybody(tmp_path, sordino, types):
     """Rows that fit and rows that do not: the same words and the same exit code, and figures apart by one row."""
     said = set()

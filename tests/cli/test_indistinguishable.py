@@ -150,6 +150,7 @@ def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, plain, 
         assert CANARY.decode() not in b[1] + b[2]
 
 
+@pytest.mark.slow
 def test_a_file_without_a_last_line_end_and_with_other_line_ends(sordino, tmp_path, plain):
     for change in (
         lambda data: data[:-1],

@@ -182,6 +182,7 @@ def one_long_line(path, header, line):
         file.write(line[1:] + b"\n" + line + b"\n")
 
 
+@pytest.mark.slow
 def test_a_score_of_any_length_takes_no_more_memory(tmp_path):
     one_long_line(tmp_path / "x.csv", b"user;item", b"1;1")
     codes, megabytes = peak(tmp_path / "x.csv", "select")

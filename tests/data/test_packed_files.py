@@ -139,6 +139,7 @@ def test_an_empty_table_and_a_file_without_a_header_line(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.sample(4)
 def test_a_bomb_does_not_fill_the_memory(tmp_path, suffix):
     """A few kilobytes that unpack to one line of 100 MB, which is dropped as it comes."""
     path = tmp_path / f"t.csv{suffix}"

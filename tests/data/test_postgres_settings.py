@@ -170,6 +170,7 @@ def test_no_row_of_a_view_is_left_out_at_random(server):
     assert asked(f"{cluster.url('odd')}#shop.found", GRIDS["from 0"]).run()[0].records == 1000
 
 
+@pytest.mark.slow
 def test_limits_of_time_of_a_role_do_not_end_a_question(server):
     """How long the rows take, and how long somebody else changes them, would show."""
     cluster, run = server

@@ -29,6 +29,7 @@ def encoded(request):
         connection.execute(f"DROP DATABASE {name}")
 
 
+@pytest.mark.sample(4)
 def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
     """A unit that is no text in UTF-8 counts like every other one, and nobody else's rows are others for it."""
     connection, address, encoding = encoded

@@ -202,6 +202,7 @@ def test_a_server_that_does_not_say_which_one_it_is_is_refused_with_what_to_do(s
 # ---- tables of DuckDB files -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_table_of_a_file_has_one_identity(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     connection = duckdb.connect(str(tmp_path / "shop.db"))

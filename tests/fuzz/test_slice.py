@@ -100,6 +100,7 @@ def test_rows_are_packed_in_runs():
     ]
 
 
+@pytest.mark.slow
 def test_shared_engines_answer_as_fresh_ones_do(tmp_path):
     answers = {}
     for seed in range(12):
@@ -118,6 +119,7 @@ def test_shared_engines_answer_as_fresh_ones_do(tmp_path):
     assert all(one == other for one, other in answers.values())
 
 
+@pytest.mark.slow
 def test_a_finding_is_cut_down_and_finds_the_same():
     """Twenty rows of which one matters, in a source with options of which none does."""
     case = load(of_twin("wide-total")[0])

@@ -202,6 +202,7 @@ def test_a_busy_ledger_is_waited_for(place):
     assert spent(ledger) == 1
 
 
+@pytest.mark.sample(4)
 def test_one_of_many_makers_of_an_account_wins(place):
     def make_one():
         try:

@@ -339,6 +339,7 @@ def test_a_reader_sees_what_was_kept_since_by_another_process(tmp_path):
     assert [line.kept for line in ledger.statement().charges] == [1]
 
 
+@pytest.mark.sample(4)
 def test_many_processes_bring_one_ledger_up_to_date(place):
     make(place)
     older(place)

@@ -47,6 +47,7 @@ def with_threads(place, writers, charges, room):
     check_full(ledger, keys, room)
 
 
+@pytest.mark.sample(4)
 def test_8_writers_with_more_charges_than_fit(place):
     with_threads(place, 8, 320, 250)
 
@@ -67,6 +68,7 @@ def with_processes(place, folder, processes, charges, room):
     check_full(ledger, [key for path in folder.glob("keys-*") for key in path.read_text().split()], room)
 
 
+@pytest.mark.sample(4)
 def test_8_processes_with_more_charges_than_fit(place, tmp_path):
     with_processes(place, tmp_path, 8, 240, 200)
 
@@ -76,6 +78,7 @@ def test_8_processes_and_4000_charges_into_room_for_3500(place, tmp_path):
     with_processes(place, tmp_path, 8, 4_000, 3_500)
 
 
+@pytest.mark.sample(4)
 def test_grants_and_charges_at_once_stay_within_the_limit(place):
     ledger, granted = make(place, 100 * EACH), []
 

@@ -234,6 +234,7 @@ def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path, mode
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, stride):
     counter = Counter()
     with pytest.MonkeyPatch.context() as patch:

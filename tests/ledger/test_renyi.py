@@ -371,6 +371,7 @@ class Game:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.sample(4)
 def test_no_adversary_passes_the_delta_of_the_account(seed):
     chance = random.Random(seed)
     for _ in range(60):

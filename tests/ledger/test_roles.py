@@ -335,6 +335,7 @@ SHADOWS = (
 @pytest.mark.parametrize(
     "path", ["pg_temp, public, pg_catalog", "public, pg_temp, pg_catalog", "pg_temp, pg_catalog, sordino"]
 )
+@pytest.mark.sample(4)
 def test_shadows_of_names_change_nothing(owner, charger, path):
     """What a role makes under the names that the functions use is not found by them."""
     raw(owner, f"GRANT CREATE ON SCHEMA public TO {ROLE}")

@@ -153,6 +153,7 @@ def test_a_stopped_session_between_two_charges_is_not_noticed(server):
 
 
 @pytest.mark.parametrize("setting", [SERIALIZABLE, REPEATABLE, "synchronous_commit%3Doff"])
+@pytest.mark.sample(4)
 def test_defaults_of_the_server_do_not_matter(server, monkeypatch, setting):
     monkeypatch.setattr(store, "_FIRST_WAIT", 0.001)
     url, keys = f"{server}?options=-c%20{setting}", []

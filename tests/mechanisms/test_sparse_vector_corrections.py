@@ -166,6 +166,7 @@ def test_oracle_of_the_true_success():
         (Task(E, E, 1, 3, False, 20, 20.0), 0.9335, 0.9375, 2.68),
     ],
 )
+@pytest.mark.sample(4)
 def test_splitting_for_success_beats_splitting_for_variance(task, variance, success, w):
     assert math.exp(best_success(task, variance_share(task))[0]) == pytest.approx(variance, abs=1e-4)
     share, r = success_share(task, None)

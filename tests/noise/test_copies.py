@@ -35,7 +35,9 @@ def test_two_copies_release_different_noise():
     assert not set(ours) & set(theirs)
 
 
-@pytest.mark.parametrize("kind", ["doors", "ledger", "sessions"])
+@pytest.mark.parametrize(
+    "kind", ["sessions", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("doors", "ledger"))]
+)
 def test_two_copies_share_no_word(kind):
     found = copies(kind)
     assert found

@@ -161,6 +161,7 @@ def test_neighbors_that_differ_in_public_are_found():
         assert list(differences(case, one, Outcome(**{**vars(other), **change})))
 
 
+@pytest.mark.slow
 def test_it_ends_by_itself():
     line = [sys.executable, "-c", "from soak.commands import run; run(['--minutes', '0.01', '--seed', '3'])"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, env={**_paths()})
