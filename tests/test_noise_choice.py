@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from fractions import Fraction
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sordino as sd
-from sordino.errors import InvalidParameter
+from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.estimators.intervals import find_reach
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
@@ -343,6 +344,39 @@ def test_labels_that_are_assumed_public_reserve_what_any_number_of_them_costs(tm
     assert len(histogram) == 40
     assert [part.noise.name for part in top.mechanism] == ["exponential", "gaussian"]
     ledger.verify().raise_if_broken()
+
+
+EVERY = {
+    "count": lambda s, e: s.count_distinct_units(epsilon=e),
+    "histogram": lambda s, e: s.histogram("item", epsilon=e, domain=DOMAIN),
+    "top_k": lambda s, e: s.top_k("item", k=2, epsilon=e, domain=DOMAIN),
+    "top_k, gumbel": lambda s, e: s.top_k("item", k=2, epsilon=e, domain=DOMAIN, noise="gumbel"),
+    "top_k, threshold": lambda s, e: s.top_k("item", k=2, epsilon=e, domain=DOMAIN, threshold=5),
+    "above": lambda s, e: s.above(
+        "item", threshold=5, positives=3, epsilon=e, domain=DOMAIN, measure_share=0.5
+    ),
+    "above, gumbel": lambda s, e: s.above(
+        "item", threshold=5, positives=3, epsilon=e, domain=DOMAIN, measure_share=0.5, noise="gumbel"
+    ),
+    "sum": lambda s, e: s.sum("number", epsilon=e, cap=100, lower=0),
+}
+
+
+@pytest.mark.parametrize("spent", [None, sd.cost.Pure(epsilon=Fraction(1, 10**6)), sd.cost.ZCDP(rho=0)])
+@pytest.mark.parametrize("name", EVERY)
+def test_whatever_an_epsilon_is_worth_it_is_released_or_refused(tmp_path, visits, name, spent):
+    """Also where the account has no divergences to spend, or the price is too small for a float."""
+    budgets = [{"epsilon": Fraction(1, 10**6), "delta": 1e-9}, *BUDGETS.values()]
+    for number, budget in enumerate(budgets):
+        ledger = account(tmp_path / f"{number}.db", **budget)
+        if spent is not None:
+            ledger.reserve(spent)
+        with session(visits, ledger, max_rows=2) as asked:
+            for epsilon in (Fraction(1, 10**400), Fraction(1, 10**9), Fraction(10**12)):
+                # Nothing else may come out: these are said before anything is read.
+                with contextlib.suppress(InvalidParameter, BudgetExceeded):
+                    EVERY[name](asked, epsilon)
+        ledger.verify().raise_if_broken()
 
 
 # ---- what is asked for -------------------------------------------------------------------------------------

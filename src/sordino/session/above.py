@@ -248,8 +248,11 @@ class AboveRequest(Request[AboveItems]):
                 "correction, and for the labels of a range; got 'gumbel'."
             )
         if self.measure_share is None:
-            if self.measure_noise == "gaussian":
-                raise InvalidParameter("above.measure_noise must go with measure_share; got it alone.")
+            if self.measure_noise is not None:
+                raise InvalidParameter(
+                    "above.measure_noise must go with measure_share; got "
+                    f"{self.measure_noise!r} alone. Give a share of epsilon for the measurement."
+                )
             return find, None
         each, _ = share_confidence(CONFIDENCE, most, simultaneous=self.simultaneous)
         rho = choose_rho(

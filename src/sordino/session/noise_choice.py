@@ -22,6 +22,7 @@ from sordino.cost import BoundedRange, Cost, repeat
 from sordino.data import CountQuestion
 from sordino.errors import InvalidParameter
 from sordino.estimators.intervals import find_reach
+from sordino.grid import RATE_DENOMINATOR, check_rates_from
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
 from sordino.ledger.amounts import Meter
@@ -40,6 +41,8 @@ NOISE_MEANS = "Pure (laplace) or not (gaussian); if nothing is said, what the ac
 # Digits that a matched rho or budget keeps; how near a budget comes to its price, and after how many tries
 # nearly is good enough.
 _DIGITS, _NEAR, _TRIES = 6, Fraction(999, 1000), 12
+# Beyond these a price is no float, or nothing.
+_LEAST = Fraction(1, 10**300)
 
 
 @final
@@ -148,12 +151,15 @@ def choose_rho(
     if noise == "gaussian":
         # Asked for by name it costs what pure noise does where there is nothing else to go by.
         spare = terms.price.find(paid) - (0 if beside is None else terms.price.find(beside))
-        return match_rho(terms.price, worth or spare)
-    if not worth:
-        return None
-    rho = match_rho(terms.price, worth)
+        rho = match_rho(terms.price, worth or spare)
+        least = GaussianMechanism(rho=rho, sensitivity=moved).noise.rate
+        check_rates_from(least, "GaussianMechanism", RATE_DENOMINATOR**2)
+        return rho
     try:
+        rho = match_rho(terms.price, worth)
         other = GaussianMechanism(rho=rho, sensitivity=moved)
+        # Of fewer answers the rate is larger. So none of them is refused after the charge.
+        check_rates_from(other.noise.rate, "GaussianMechanism", RATE_DENOMINATOR**2)
     except InvalidParameter:
         # So small or large a price that there is no such noise: by public numbers alone.
         return None
@@ -257,7 +263,7 @@ def _match_finder(
 
 def _guess_budget(rho: Fraction, *, parts: int, factor: float, width: int) -> Fraction:
     """Return about the epsilon of equal parts, each `width` times what counts, that have a rho together."""
-    each = math.sqrt(float(rho) / parts / factor)
+    each = math.sqrt(_shorten_down(rho) / parts / factor)
     return _shorten_down(to_fraction(parts * width * each))
 
 
@@ -284,7 +290,12 @@ def _deviation(selection: NoisyTopK | Finder) -> float:
 
 
 def _shorten_down(number: Fraction) -> Fraction:
-    """Return a decimal of a few digits at or just below a positive number."""
+    """Return a decimal of a few digits at or just below a positive number; refuse a price of nothing."""
+    if not _LEAST <= number <= 1 / _LEAST:
+        raise InvalidParameter(
+            "epsilon must be worth something on the account, for noise of another kind than pure noise: "
+            "more than 1e-300 and less than 1e300 of what it adds up. Change epsilon, or ask for pure noise."
+        )
     # Short numbers keep the fractions of costs and rates short; what is lost is a millionth of the price.
     scale = Fraction(10) ** (_DIGITS - math.floor(math.log10(number)))
     return math.floor(number * scale) / scale
