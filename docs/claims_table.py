@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 
 from sordino.audit import ClaimReport, ExactReport, run_claims
+from sordino.cost import Approximate, ApproximateZCDP
 
 PAGE = Path(__file__).with_name("reference") / "claims.md"
 
@@ -19,7 +20,7 @@ neighbors that the claim names as its worst. This page is written by `docs/claim
 audit finds.
 
 "Loss found" is a lower bound that holds for certain, rounded down, against what is declared: the log ratio of an output, or under zCDP
-the Rényi divergence of order 2. It is a fact about the neighbors that are named, and about no others. The last column says whether
+the Rényi divergence of order 2; where a claim may fail, the delta at its epsilon. It is a fact about the neighbors that are named, and about no others. The last column says whether
 the loss is attained, that is found to within 10⁻⁶. {doc}`../how-to/audit-a-mechanism` says how to repeat this.
 
 | mechanism | guarantee | theorem | proof | loss found | attained |
@@ -29,6 +30,10 @@ the loss is attained, that is found to within 10⁻⁶. {doc}`../how-to/audit-a-
 
 def found(report: ExactReport) -> str:
     """Return what one audit found against what is declared: rounded down, to so few digits that they do not depend on the machine."""
+    if isinstance(report.claimed, Approximate | ApproximateZCDP):
+        # The first one: at the claim itself where an epsilon is claimed.
+        failing = report.deltas[0]
+        return f"delta {down(failing.at_least)} of {failing.claimed:.7g} at epsilon {failing.epsilon:.4g}"
     if report.at_claim is None:
         [order] = [each for each in report.divergences if each.alpha == 2]
         return f"{down(order.at_least)} of {order.claimed:g} (order 2)"

@@ -38,17 +38,39 @@ ONCE = re.compile(r"make |pip |python3 -m venv |\. \.venv/|python examples/")
 # ---- data that pages begin with ----------------------------------------------------------------------------
 
 
+def load_example(name: str) -> Any:
+    """Return a script of the folder `examples` as a module."""
+    place = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    script = importlib.util.module_from_spec(place)
+    place.loader.exec_module(script)
+    return script
+
+
 def put_flights(folder: Path) -> None:
-    """Write demo/flights.csv and demo/airports.csv: those of `make demo`, else made-up ones with the same columns."""
-    place = importlib.util.spec_from_file_location("fetch_flights", ROOT / "examples" / "fetch_flights.py")
-    fetch = importlib.util.module_from_spec(place)
-    place.loader.exec_module(fetch)
+    """Write flights, airports and ratings: those of `make demo`, else made-up ones with the same columns."""
+    fetch = load_example("fetch_flights")
     (folder / "demo").mkdir()
     try:
         for table in fetch.TABLES:
             fetch.unpack(table, folder / "demo")
     except PackageNotFoundError:
         put_made_up_flights(folder / "demo")
+    try:
+        with redirect_stdout(io.StringIO()):
+            load_example("fetch_films").main(str(folder / "demo"))
+    # Neither the package nor what reads it need be there.
+    except (SystemExit, ImportError):
+        put_made_up_films(folder / "demo")
+
+
+def put_made_up_films(folder: Path) -> None:
+    """Write ratings of 700 people, of twenty films that each have fifteen fewer than the one before."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "ratings.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["userId", "title"])
+        for place in range(20):
+            lines.writerows([person, f"Film {place:02}"] for person in range(600 - 15 * place))
 
 
 def put_made_up_flights(folder: Path) -> None:
@@ -62,6 +84,12 @@ def put_made_up_flights(folder: Path) -> None:
         lines.writerow(["dest", "tailnum"])
         for place, airport in enumerate(airports):
             lines.writerows([airport, f"N{plane}"] for plane in range(1_200 - 50 * place))
+
+
+def put_made_up(folder: Path) -> None:
+    """Write made-up flights, airports and ratings."""
+    put_made_up_flights(folder / "demo")
+    put_made_up_films(folder / "demo")
 
 
 def put_nothing(folder: Path) -> None:
@@ -78,6 +106,8 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/select-a-snp.md": put_nothing,
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/publish-a-table.md": put_nothing,
+    "docs/how-to/release-figures-of-unlisted-groups.md": put_nothing,
+    "docs/how-to/publish-what-you-promise.md": put_nothing,
     "docs/how-to/run-nightly-jobs.md": put_nothing,
     "docs/how-to/a-year-of-nightly-releases.md": put_nothing,
     "docs/how-to/use-a-notebook.md": put_nothing,

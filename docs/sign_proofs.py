@@ -7,6 +7,9 @@ syntax tree without docstrings and comments: wording and layout may change freel
     python docs/sign_proofs.py                        # says which pages no longer match, exit code 1 if any
     python docs/sign_proofs.py --sign noisy-top-k.md  # after re-reading that page: writes the digests of today's code
 
+What the pages are signed with is also in the package, which has no pages: one digest a page, in src/sordino/statements/proofs.json.
+Signing writes it, too; after a merge of two branches that have both signed, `--table` alone does.
+
 To add a definition to a page, write its name into the block and sign the page. If several files define that name, write the
 file as well (`decide=src/sordino/mechanisms/…`); signing puts the digest in its place.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import json
 import re
 import textwrap
 from collections import defaultdict
@@ -26,6 +30,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PROOFS = ROOT / "docs" / "proofs"
+TABLE = ROOT / "src" / "sordino" / "statements" / "proofs.json"
 DIGITS = 12
 
 _PAIR = r"[A-Za-z_]\w*(?:=\S+)?"
@@ -144,21 +149,40 @@ def _chosen(name: str, written: str, known: dict[str, list[Definition]], homes: 
     raise SystemExit(f"several files define {name} ({places}): write the file that is meant behind the name.")
 
 
+def table(folder: Path = PROOFS) -> str:
+    """Return the digests of all signed pages, as the package has them: over the pairs, with a space between two of them."""
+    pages = {page.name: signed(page.read_text(encoding="utf-8")) for page in sorted(folder.glob("*.md"))}
+    digests_of = {
+        name: hashlib.sha256(" ".join(f"{one}={digest}" for one, digest in pairs).encode()).hexdigest()
+        for name, pairs in pages.items()
+        if pairs
+    }
+    return json.dumps(digests_of, indent=2) + "\n"
+
+
 def main() -> int:
     """Check all pages, or sign the ones that are named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--sign", nargs="+", metavar="PAGE", help="pages of docs/proofs that were read again against the code"
     )
-    pages = parser.parse_args().sign
+    parser.add_argument("--table", action="store_true", help="write the digests for the package anew")
+    asked = parser.parse_args()
+    pages = asked.sign
     for name in pages or ():
         page = PROOFS / Path(name).name
         page.write_text(sign(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if pages or asked.table:
+        TABLE.write_text(table(), encoding="utf-8")
     wrong = [
         f"{page.name}: {what}"
         for page in sorted(PROOFS.glob("*.md"))
         for what in stale(page.read_text(encoding="utf-8"))
     ]
+    if not TABLE.is_file() or TABLE.read_text(encoding="utf-8") != table():
+        wrong.append(
+            f"{TABLE.name}: is not what the pages are signed with (python docs/sign_proofs.py --table)"
+        )
     for line in wrong:
         print(line)
     return 1 if wrong else 0

@@ -21,6 +21,7 @@ from sordino.ledger.amounts import Meter, exact_amounts
 from sordino.ledger.renyi import Limits, Sums
 from sordino.session import noise_choice
 from sordino.session.noise_choice import _match_budget, choose_rho, match_finder, match_gumbel, match_rho
+from sordino.session.top_histogram import find_share_of_rho
 
 PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86"))]
 EPSILONS = [Fraction(1, 1000), Fraction(1, 50), Fraction(1, 4), Fraction(1), Fraction(5)]
@@ -136,23 +137,40 @@ def test_epsilons_are_left_behind_only_where_nothing_is_lost(spent, stance):
     assert price.find_stance(sd.cost.Pure(epsilon=Fraction(10, 10**9))) == stance
 
 
+def choose(price, epsilon, count, find_terms=noise_choice.find_terms):
+    """Return the mechanism of a release of some counts by the rule."""
+    pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
+    moved = sd.COUNTING.over(count, "l2")
+    terms = find_terms("noise", price, pure.cost, forced=False)
+    rho = choose_rho(terms, None, pure, moved, paid=pure.cost, confidence=0.95)
+    return pure if rho is None else sd.GaussianMechanism(rho=rho, sensitivity=moved)
+
+
 def take_all(budget, asked, find_terms=noise_choice.find_terms):
     """Return how many of some releases, each an epsilon and a number of counts, an account takes one after the other."""
     spent, meter = Sums(), Meter("renyi", budget.order)
     for place, (epsilon, count) in enumerate(asked):
-        price = Price(meter, budget.limits, spent)
-        pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
-        moved = sd.COUNTING.over(count, "l2")
-        terms = find_terms("noise", price, pure.cost, forced=False)
-        rho = choose_rho(terms, None, pure, moved, paid=pure.cost, confidence=0.95)
-        used = pure if rho is None else sd.GaussianMechanism(rho=rho, sensitivity=moved)
+        used = choose(Price(meter, budget.limits, spent), epsilon, count, find_terms)
         sums = exact_amounts(used, meter).rounded_up()
         if not budget.limits.admits(spent, sums):
             return place
-        spent = Sums(
-            *(one + other for one, other in zip(spent[:3], sums[:3], strict=True)), spent.impure | sums.impure
-        )
+        spent = spent.plus(sums)
     return len(asked)
+
+
+def take_batches(budget, batches, after=Price.after):
+    """Return how many batches of such releases an account takes, each charged as one."""
+    spent, meter = Sums(), Meter("renyi", budget.order)
+    for place, batch in enumerate(batches):
+        price, parts = Price(meter, budget.limits, spent), []
+        for epsilon, count in batch:
+            parts.append(choose(after(price, parts), epsilon, count))
+        sums = price.after(parts).spent
+        whole = Sums(*(one - other for one, other in zip(sums, spent, strict=True)))
+        if not budget.limits.admits(spent, whole._replace(impure=sums.impure)):
+            return place
+        spent = sums
+    return len(batches)
 
 
 shares = st.lists(st.tuples(st.integers(1, 100), st.sampled_from([1, 10, 200])), min_size=1, max_size=12)
@@ -165,6 +183,39 @@ def test_every_list_that_a_pure_account_takes_is_taken(shares, epsilon):
     # In whole billionths, so that a pure account takes all of them, to the last one.
     asked = [(Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count) for share, count in shares]
     assert take_all(budget, asked) == len(asked)
+
+
+@given(shares, st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]), st.integers(1, 6))
+def test_every_list_of_batches_that_a_pure_account_takes_is_taken(shares, epsilon, size):
+    budget, whole = sd.Budget(epsilon=epsilon, delta=1e-6), sum(share for share, _ in shares)
+    asked = [(Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count) for share, count in shares]
+    batches = [asked[first : first + size] for first in range(0, len(asked), size)]
+    assert take_batches(budget, batches) == len(batches)
+
+
+MIXED = [(Fraction(1, 2), 1)] * 3 + [(Fraction(1, 2), 40)] * 3
+
+
+def test_a_batch_that_is_chosen_from_the_sums_before_all_of_it_is_convicted():
+    budget = sd.Budget(epsilon=3, delta=1e-6)
+    assert take_batches(budget, [MIXED]) == 1
+    assert take_batches(budget, [MIXED], lambda price, _: price) == 0
+
+
+def test_a_mixed_batch_fits_where_a_pure_account_takes_it(tmp_path, visits):
+    ledger = account(tmp_path / "l.db", epsilon=3, delta=1e-6)
+    with session(visits, ledger) as asked, asked.batch():
+        counts = [asked.count_distinct_units(epsilon=0.5) for _ in range(3)]
+        histograms = [asked.histogram("item", epsilon=0.5, domain=DOMAIN) for _ in range(3)]
+    assert {made.mechanism.noise.name for made in counts + histograms} == {"laplace"}
+    ledger.verify().raise_if_broken()
+    # One that leaves epsilons behind: what comes after it in the batch knows that.
+    ledger = account(tmp_path / "m.db", epsilon=3, delta=1e-6)
+    with session(visits, ledger) as asked, asked.batch():
+        one = asked.histogram("item", epsilon=0.02, domain=DOMAIN)
+        other = asked.count_distinct_units(epsilon=0.02)
+    assert [made.mechanism.noise.name for made in (one, other)] == ["gaussian", "gaussian"]
+    assert ledger.statement().spent <= 2 * Fraction(1, 50) * ledger.find_price().limits.main / 3 / 10**9
 
 
 def test_a_rule_that_leaves_epsilons_behind_at_once_is_convicted():
@@ -202,6 +253,7 @@ def test_gaussian_noise_is_chosen_where_its_interval_is_shorter():
 
 
 @pytest.mark.parametrize(("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")])
+@pytest.mark.sample(2)
 def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, epsilon, each):
     """As many releases of one kind, whatever noise is chosen for them."""
     ledger = account(tmp_path / "l.db", epsilon=epsilon, delta=1e-6)
@@ -224,6 +276,26 @@ def test_top_k_fits_far_more_often(tmp_path, visits, meter):
     assert all(row.gap is None and row.combined is None for row in top)
     assert all(row.low <= row.estimate <= row.high for row in top)
     assert {row.estimate == max(row.low, min(row.high, row.measured)) for row in top} == {True}
+
+
+@pytest.mark.parametrize("parent", [True, False])
+def test_an_account_of_rhos_that_keeps_deltas_chooses_as_one_that_does_not(tmp_path, visits, parent):
+    """Deltas stand beside the rhos, and nothing that is chosen depends on them."""
+    ledger = account(tmp_path / "l.db", epsilon=3, delta=1e-6, meter="zcdp", failures=5e-7)
+    ledger = ledger if parent else ledger.grant("team", 0.05, failures=1e-7)
+    for _ in range(2):
+        price = ledger.find_price()
+        assert (price.meter.name, price.order, price.is_pure) == ("zcdp", RHO.order, False)
+        for epsilon in EPSILONS:
+            for cost in (sd.cost.Pure(epsilon=epsilon), sd.cost.Range(low=epsilon, high=2 * epsilon)):
+                assert price.find(cost) == RHO.find(cost)
+                assert price.find_worth(cost) == RHO.find_worth(cost)
+                assert price.find_stance(cost) == RHO.find_stance(cost) == "free"
+                assert match_rho(price, price.find_worth(cost)) == match_rho(RHO, RHO.find_worth(cost))
+        ledger.reserve(sd.cost.ApproximateZCDP(rho=0.01, delta=1e-8))
+    with session(visits, account(tmp_path / "m.db", **BUDGETS["zcdp"], failures=5e-7)) as asked:
+        top = asked.top_k("item", k=10, epsilon=0.02, domain=DOMAIN)
+        assert [part.noise.name for part in top.mechanism] == ["gumbel", "gaussian"]
 
 
 # ---- what is released --------------------------------------------------------------------------------------
@@ -334,6 +406,38 @@ def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name
     assert other.noise.mechanism.noise.name == "laplace"
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_a_release_without_an_epsilon_states_what_was_charged_whatever_it_found(
+    tmp_path, visits, budget, adjacency
+):
+    """The epsilon of a transcript is a bound of that transcript alone: it has no rho."""
+    ledger = sd.Ledger.create(
+        tmp_path / "l.db",
+        account="a",
+        budget=sd.Budget(**budget | {"epsilon": 6}),
+        adjacency=adjacency,
+        unit="guest",
+        source="name:visits",
+    )
+    unit = sd.PrivacyUnit("guest", adjacency=adjacency, max_rows=40)
+    with sd.Session(visits, unit=unit, ledger=ledger, name="visits") as asked:
+        # Only the first item lies above: one of nine is found, and most of the epsilons are not spent.
+        shape = {"threshold": 1500, "epsilon": 0.6, "domain": DOMAIN, "measure_noise": "gaussian"}
+        made = [
+            asked.above("item", positives=9, measure_share=0.5, noise="gumbel", **shape),
+            asked.above("item", positives=9, measure_share=0.5, adaptive=True, **shape),
+            asked.top_k("item", k=9, **shape),
+        ]
+    price = ledger.find_price()
+    for release in made:
+        assert len(release) == 1
+        settled = ledger.charge(release.receipt.id).settled
+        assert settled - Fraction(1, 10**9) <= price.find(release.cost) <= settled
+        assert release.cost.zcdp() * price.order >= price.find(release.cost)
+    ledger.verify().raise_if_broken()
+
+
 def test_labels_that_are_assumed_public_reserve_what_any_number_of_them_costs(tmp_path, visits):
     ledger = account(tmp_path / "l.db", **BUDGETS["renyi"])
     with session(visits, ledger) as asked:
@@ -364,6 +468,7 @@ EVERY = {
 
 @pytest.mark.parametrize("spent", [None, sd.cost.Pure(epsilon=Fraction(1, 10**6)), sd.cost.ZCDP(rho=0)])
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.sample(4)
 def test_whatever_an_epsilon_is_worth_it_is_released_or_refused(tmp_path, visits, name, spent):
     """Also where the account has no divergences to spend, or the price is too small for a float."""
     budgets = [{"epsilon": Fraction(1, 10**6), "delta": 1e-9}, *BUDGETS.values()]
@@ -502,3 +607,14 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert (said["noise"], said["epsilon"]) == ("gaussian", None)
     assert run([*total, "--format", "table"]) == 0
     assert "Each group was released with rho" in capsys.readouterr().out
+
+
+def test_a_rho_grows_with_the_square_of_epsilon_and_none_is_for_nothing():
+    """What a selection with half of the epsilon has, and a price beyond all floats."""
+    terms = noise_choice.Terms(RHO)
+    whole, half = (terms.find_rho(sd.cost.Pure(epsilon=x)) for x in (Fraction(1, 10), Fraction(1, 20)))
+    assert float(half / whole) == pytest.approx(0.25, rel=0.01)
+    assert find_share_of_rho(terms, Fraction(1, 10), Fraction(1, 2)) == float(half / whole)
+    nothing = Fraction(1, 10**200)
+    assert terms.find_rho(sd.cost.Pure(epsilon=nothing)) is None
+    assert find_share_of_rho(terms, nothing, Fraction(1, 2)) is None

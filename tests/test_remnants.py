@@ -59,6 +59,7 @@ def batch(session, progress):
 
 KINDS = {
     "top_k": lambda s, p: s.top_k("item", k=2, progress=p, **FEW),
+    "top_k, set": lambda s, p: s.top_k("item", k=2, as_set=True, progress=p, **FEW),
     "top_k, threshold": lambda s, p: s.top_k("item", k=2, threshold=5, progress=p, **FEW),
     "above": lambda s, p: s.above("item", threshold=5, positives=2, measure_share=0.5, progress=p, **FEW),
     "histogram": lambda s, p: s.histogram("item", progress=p, **FEW),
@@ -71,6 +72,18 @@ KINDS = {
     "sum, by": lambda s, p: s.sum(
         "amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, lower=0, **COLUMN
     ),
+    # The group is found more often than not, and its noisy count is hardly ever the exact one.
+    "sum, found": lambda s, p: s.sum(
+        "amount",
+        by="item",
+        domain=sd.Domain.unlisted(delta=0.3),
+        most_groups=2,
+        search_share=0.9,
+        groups_per_unit=1,
+        progress=p,
+        lower=0,
+        **COLUMN,
+    ),
     "sum, bounded": lambda s, p: s.sum("amount", bounds=(0, 10**8), progress=p, lower=0, **COLUMN),
     "mean": lambda s, p: s.mean("amount", progress=p, lower=0, **COLUMN),
     "variance": lambda s, p: s.variance("amount", progress=p, lower=0, **COLUMN),
@@ -82,6 +95,7 @@ KINDS = {
     "watch": watched,
 }
 LOCAL = {"randomize", "randomize, write"}
+BUDGETS = {"sum, found": sd.Budget(epsilon=9, delta=0.9, failures=0.8)}
 
 
 def some(names, default):
@@ -105,7 +119,7 @@ def run(tmp_path, path):
         )
         file = tmp_path / f"{next(made)}.db"
         names = {"adjacency": adjacency, "unit": unit, "source": str(path)}
-        ledger = sd.Ledger.create(file, account="a", budget=sd.Budget(epsilon=9), **names)
+        ledger = sd.Ledger.create(file, account="a", budget=BUDGETS.get(kind, sd.Budget(epsilon=9)), **names)
         use.file = file
         with sd.Session(path, unit=unit, ledger=ledger) as session:
             KINDS[kind](session, progress)

@@ -71,6 +71,43 @@ def test_a_statement_over_k_answers():
         COUNTING.over(0)
 
 
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=6),
+    st.integers(0, 4),
+    st.integers(0, 6),
+    st.integers(0, 8),
+    st.data(),
+)
+def test_two_statements_bound_any_answers_that_keep_them(moves, each, more_l1, more_l2, data):
+    bound = max(1, *(abs(move) for move in moves)) + each
+    l1 = data.draw(st.none() | st.just(max(1, sum(map(abs, moves)) + more_l1)))
+    l2 = data.draw(st.none() | st.just(math.isqrt(sum(move**2 for move in moves)) + 1 + more_l2))
+    kept = moves[: data.draw(st.integers(1, len(moves)))]
+    said = statement(bound=bound, step=1, l1=l1, l2=l2)
+    assert sum(map(abs, kept)) <= said.over(len(kept)).bound
+    assert sum(move**2 for move in kept) <= Fraction(said.over(len(kept), "l2").bound) ** 2
+
+
+def test_of_two_statements_the_better_one_counts():
+    said = statement(step=1, l1=3)
+    assert [said.over(k).bound for k in (1, 2, 3, 4, 100)] == [1, 2, 3, 3, 3]
+    assert Fraction(said.over(100, "l2").bound) ** 2 >= 3
+    assert float(said.over(100, "l2").bound) == pytest.approx(math.sqrt(3), abs=1e-15)
+    assert statement(step=1, l1=4).over(9, "l2").bound == 2
+    assert statement(step=1, l2=2).over(9).bound == 6
+    assert statement(step=1, l2=2).over(2).bound == 2
+    assert said.to_dict()["l1"] == 3.0
+    assert "l1" not in COUNTING.to_dict()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_second_statement_needs_a_grid_and_norm_each(norm):
+    with pytest.raises(InvalidParameter, match=r"Sensitivity.step must be given with l"):
+        statement(**{norm: 2})
+    with pytest.raises(InvalidParameter, match="is a second statement beside norm 'each'"):
+        statement(step=1, norm="l1", **{norm: 2})
+
+
 @pytest.mark.parametrize(
     ("name", "constraint"),
     [

@@ -89,6 +89,15 @@ class Asked:
         """Nobody pays."""
         return None
 
+    @property
+    def memory(self):
+        """Nothing is refined."""
+        return None
+
+    def find_confidence(self, _mechanism):
+        """Each interval is that of a single look."""
+        return request.CONFIDENCE
+
     def salt(self):
         """The steps of a request ask the table for it."""
         return self._salt

@@ -130,6 +130,11 @@ def _accept_share(value: Any) -> Fraction | None:
     return number if number is not None and 0 < number < 1 else None
 
 
+def _accept_whole_share(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and 0 < number <= 1 else None
+
+
 def _accept_proportion(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and 0 <= number <= 1 else None
@@ -195,6 +200,12 @@ NOT_NEGATIVE = Constraint(
 )
 SHARE = Constraint(
     "a number in (0, 1)", _accept_share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half")
+)
+WHOLE_SHARE = Constraint(
+    "a number in (0, 1]",
+    _accept_whole_share,
+    (0.5, 1, Fraction(1, 3)),
+    (0, 1.5, -0.5, math.nan, None, "half"),
 )
 GROWTH = Constraint(
     "a number in (1, inf)",

@@ -387,6 +387,12 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
     return np.concatenate([above[np.argsort(-values[above], kind="stable")], level])
 
 
+def widen(values: NDArray[Any], width: int, filler: int = 0) -> NDArray[Any]:
+    """Return an array whose last axis has that many places, with the filler in those that are missing."""
+    missing = [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])]
+    return np.pad(values, missing, constant_values=filler)
+
+
 def from_steps(steps: Any, step: Fraction) -> Any:
     """Return `steps * step` as floats, rounded to nearest: post-processing, after the noise."""
     if isinstance(steps, np.ndarray):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sordino.constraints import Number
 from sordino.cost import Cost
 from sordino.receipt import Receipt
+from sordino.tabular import Kind, Record, Tabular, list_own_records, list_row_columns
 
 
 def plain(value: Any) -> Any:
@@ -81,7 +82,7 @@ def _list_fields(kind: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Tabular):
     """What every release says of itself.
 
     Attributes
@@ -96,6 +97,8 @@ class Release:
         False for the few continuous laws whose guarantee holds in ideal arithmetic only.
     receipt : Receipt or None
         Of a release of a session, where the ledger has its charge. A mechanism alone gives none.
+    total : Cost or None
+        Of a release that refines another one: what all of it cost together, `cost` being what this one adds.
     """
 
     mechanism: Any
@@ -103,6 +106,7 @@ class Release:
     simulated: bool
     exact: bool = True
     receipt: Receipt | None = None
+    total: Cost | None = None
 
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
@@ -114,9 +118,9 @@ class Release:
 
     def __repr__(self) -> str:
         # What is simulated protects nobody, so that is said first.
-        return pictured(
-            self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
-        )
+        shown = {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
+        # What is added is not what was spent: both are said.
+        return pictured(self, shown if self.total is None else shown | {"total": self.total})
 
     def _own(self) -> dict[str, Any]:
         common = {field.name for field in fields(Release)}
@@ -138,8 +142,26 @@ class Release:
             "cost": self.cost.to_dict(),
             "simulated": self.simulated,
             "exact": self.exact,
+            **({} if self.total is None else {"total": self.total.to_dict()}),
             **({} if self.receipt is None else {"receipt": self.receipt.to_dict()}),
         }
+
+    def list_records(self) -> list[Record]:
+        """Return the rows of the release, each as a mapping of names to what was released.
+
+        A single figure is one row; of arrays each place is one.
+        """
+        rows = getattr(self, "rows", None)
+        if rows is None:
+            return list_own_records(self._list_figures())
+        return [{field.name: getattr(row, field.name) for field in fields(row)} for row in rows]
+
+    def _list_figures(self) -> dict[str, Any]:
+        """Return what the release is, without what is said of it beside."""
+        return self._own()
+
+    def _list_columns(self) -> dict[str, Kind]:
+        return list_row_columns(self)
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge; a session does this before anybody else holds the release."""
@@ -155,6 +177,13 @@ class HasEstimate:
     def estimate(self) -> float:
         """The figure: `value`, by the name that it has in every release."""
         return self.value
+
+    def _list_figures(self) -> dict[str, Any]:
+        """Return the fields, those that every release has by the names that they have there."""
+        own: dict[str, Any] = super()._list_figures()  # type: ignore[misc]
+        known = [name for name in ("estimate", "low", "high") if hasattr(self, name)]
+        named = {name: getattr(self, name) for name in known}
+        return named | {name: value for name, value in own.items() if name not in {"value", "interval"}}
 
 
 class HasInterval(HasEstimate):
@@ -294,6 +323,37 @@ class TopSet(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HistogramTop(Release):
+    """The largest of a noisy histogram with their noisy answers, best first, s of at most k.
+
+    Attributes
+    ----------
+    indices : array of int, shape (s,)
+        Positions in the list of answers (in the domain, where a domain size was given).
+    values : array of float, shape (s,)
+        Their noisy answers, in the unit of the answers: too high on average, because they were selected.
+    entries : array of float, shape (s,)
+        With which noisy answer each would still have been selected; -inf where any would have been.
+    crossed : bool or None
+        Whether the threshold ended the list: s < k. None without one.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> mechanism = sd.HistogramTopK(k=2, epsilon=2, sensitivity=sd.COUNTING.over(3), threshold=60)
+    >>> top = mechanism.release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> top.indices.tolist(), top.values.shape, top.crossed
+    ([2], (1,), True)
+    """
+
+    indices: NDArray[np.int64]
+    values: NDArray[np.float64]
+    entries: NDArray[np.float64]
+    crossed: bool | None
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HybridTop(Release):
     """The items with the largest noisy answers that lie above a noisy threshold, best first, s of at most k.
 
@@ -329,6 +389,76 @@ class HybridTop(Release):
     crossed: bool
     threshold_margin: float | None
     estimates: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class UnlistedTop(Release):
+    """The labels with the largest noisy counts above a noisy threshold, of labels that nobody listed.
+
+    Best first, s of at most k.
+
+    Attributes
+    ----------
+    labels : tuple of str, length s
+        The labels. Whether there are others is not told.
+    gaps : array of float, shape (s,)
+        How far each noisy count lies above the next one; all at least 0. The last one is the lead over the
+        noisy threshold if that ended the list, else the margin over whatever comes next, the threshold among
+        them.
+    crossed : bool
+        Whether the noisy threshold ended the list: s < k. Of what lies below it nothing is told.
+    estimates : array of float, shape (s,)
+        If crossed, the threshold plus the gaps down to it, as `HybridTop` has them; else NaN.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> counts = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=5)
+    >>> m = sd.UnlistedTopK(k=3, epsilon=3, delta=1e-6, sensitivity=counts)
+    >>> top = m.release([60, 7, 90], labels=["pear", "fig", "plum"], entropy=sd.Seeded(7))
+    >>> top.labels, top.crossed
+    (('plum', 'pear'), True)
+    """
+
+    labels: tuple[str, ...]
+    gaps: NDArray[np.float64]
+    crossed: bool
+    estimates: NDArray[np.float64]
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Where each label stands among these labels in the order of code points, which decides ties."""
+        return np.argsort(np.argsort(np.array(self.labels, dtype=object), kind="stable"), kind="stable")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class UnlistedCounts(Release):
+    """The labels that nobody listed whose noisy counts reach a threshold, best first.
+
+    Attributes
+    ----------
+    labels : tuple of str, length s
+        The labels. Whether there are others is not told.
+    values : array of float, shape (s,)
+        Their noisy counts, none below the threshold of the mechanism. Unbiased before selection, too high
+        after it.
+    standard_error : float
+        Standard deviation of the noise of each.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> counts = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=2)
+    >>> m = sd.UnlistedHistogram(epsilon=2, delta=1e-6, sensitivity=counts)
+    >>> m.release([60, 7, 90], labels=["pear", "fig", "plum"], entropy=sd.Seeded(7)).labels
+    ('plum', 'pear')
+    """
+
+    labels: tuple[str, ...]
+    values: NDArray[np.float64]
+    standard_error: float
 
 
 @final

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from sordino.constraints import ADJACENCY, COUNT, NORM, POSITIVE, POWER_OF_TWO, TRUTH, Number
+from sordino.constraints import ADJACENCY, COUNT, NORM, POSITIVE, POWER_OF_TWO, TRUTH, Number, to_fraction
 from sordino.errors import InvalidParameter
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -41,6 +41,13 @@ class Sensitivity:
     size : int, optional
         How many answers an "l1" or "l2" bound is about. Needed to release a vector when `step` is None:
         rounding can move every answer by one step.
+    l1, l2 : number, optional
+        A second statement beside norm "each": a bound of that norm of all answers together, however many
+        there are. With at most M items a unit, counts have l1 = M under add-remove and 2M under replace-one,
+        where a unit leaves and another one comes: falls are at most half of `l1` together, and so are rises.
+        Mechanisms that release all noisy answers, or select with two-sided noise, take it where it is the
+        better one; sparse vectors never do (docs/proofs/hybrid-sparse-vector.md, "Few items a unit"). It must
+        hold for the answers on the grid, so it needs a `step`.
 
     Raises
     ------
@@ -60,6 +67,8 @@ class Sensitivity:
     norm: Norm = "each"
     step: Number | None = None
     size: int | None = None
+    l1: Number | None = None
+    l2: Number | None = None
 
     def __post_init__(self) -> None:
         name = "Sensitivity."
@@ -72,12 +81,34 @@ class Sensitivity:
         if self.size is not None:
             # The constraint makes a plain Python integer of one of NumPy.
             object.__setattr__(self, "size", COUNT(name + "size", self.size))
+        for norm, bound in (("l1", self.l1), ("l2", self.l2)):
+            if bound is not None:
+                POSITIVE(name + norm, bound)
+                self._check_second(norm)
+
+    def _check_second(self, norm: str) -> None:
+        """Raise `InvalidParameter` unless a second statement goes with norm "each" and a step."""
+        if self.norm != "each":
+            raise InvalidParameter(
+                f"Sensitivity.{norm} is a second statement beside norm 'each'; got norm {self.norm!r}, whose "
+                "bound is about the whole vector already."
+            )
+        if self.step is None:
+            raise InvalidParameter(
+                f"Sensitivity.step must be given with {norm}, which is about answers on the grid; got None."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""
         # JSON has no fractions.
         numbers = {"bound": float(self.bound), "step": None if self.step is None else float(self.step)}
-        return {**vars(self), **numbers}
+        # A second statement is told where there is one.
+        second = {
+            name: float(bound) for name, bound in (("l1", self.l1), ("l2", self.l2)) if bound is not None
+        }
+        return (
+            {name: value for name, value in vars(self).items() if name not in ("l1", "l2")} | numbers | second
+        )
 
     @property
     def spread(self) -> Fraction:
@@ -89,6 +120,8 @@ class Sensitivity:
 
     def over(self, k: int, norm: Norm = "l1") -> Sensitivity:
         """Return the statement about `k` of these answers released together.
+
+        It takes the least bound that follows from what is stated of each answer and of all of them.
 
         Parameters
         ----------
@@ -108,25 +141,51 @@ class Sensitivity:
                 "Sensitivity.over turns a statement about each answer (norm 'each') into one with norm "
                 f"'l1' or 'l2'; got norm {self.norm!r} to {norm!r}."
             )
-        each = POSITIVE("Sensitivity.bound", self.bound)
-        # The bound must hold on the grid, where one answer moves by whole steps.
-        if self.step is not None:
-            step = POWER_OF_TWO("Sensitivity.step", self.step)
-            each = -(-each // step) * step
-        # The root is rounded up, so that the bound of the vector is never too small.
-        bound = each * (k if norm == "l1" else _square_root_above(k))
+        # In units of what one answer moves, so that a root is rounded alike in every unit of the answers.
+        each = self._each_on_grid()
+        moved = self._sum_moves(k) if norm == "l1" else each * _root_above(self._square_moves(k) / each**2)
         return Sensitivity(
-            bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
+            bound=moved, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
         )
 
+    def _sum_moves(self, k: int) -> Fraction:
+        """Return how far any `k` answers move together: the least of what the statements say."""
+        bounds = [k * self._each_on_grid()]
+        if self.l1 is not None:
+            bounds.append(to_fraction(self.l1))
+        if self.l2 is not None:
+            # By Cauchy and Schwarz, at most sqrt(k) times the L2 norm.
+            bounds.append(_root_above(k * to_fraction(self.l2) ** 2))
+        return min(bounds)
 
-def _square_root_above(k: int) -> Fraction:
-    """Return a fraction at least the square root of `k`, exact for squares, within 2^-60 of it otherwise."""
-    root = math.isqrt(k)
-    if root * root == k:
-        return Fraction(root)
+    def _square_moves(self, k: int) -> Fraction:
+        """Return how large the sum of the squares of the moves of any `k` answers is at most."""
+        each = self._each_on_grid()
+        squares = [k * each**2]
+        if self.l1 is not None:
+            # Each square is at most `each` times the move itself.
+            squares.append(each * to_fraction(self.l1))
+        if self.l2 is not None:
+            squares.append(to_fraction(self.l2) ** 2)
+        return min(squares)
+
+    def _each_on_grid(self) -> Fraction:
+        """Return how far one answer moves, rounded up to whole steps if the step is public."""
+        each = to_fraction(self.bound)
+        if self.step is None:
+            return each
+        step = to_fraction(self.step)
+        return -(-each // step) * step
+
+
+def _root_above(square: Fraction) -> Fraction:
+    """Return a fraction at least the square root, exact for squares, within 2^-60 of it otherwise."""
+    top, bottom = square.numerator, square.denominator
+    root, under = math.isqrt(top), math.isqrt(bottom)
+    if root * root == top and under * under == bottom:
+        return Fraction(root, under)
     # `isqrt` rounds down, so one more lies above; 120 bits under the root are 60 behind its point.
-    return Fraction(math.isqrt(k << 120) + 1, 1 << 60)
+    return Fraction(math.isqrt(-(-(top << 120) // bottom)) + 1, 1 << 60)
 
 
 COUNTING = Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1)

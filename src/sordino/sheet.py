@@ -154,13 +154,17 @@ def list_facts(
 
 
 def list_spent(cost: Any) -> dict[str, Any]:
-    """Return what a release spent: an epsilon, or a rho where it has none."""
-    pure = cost.pure()
+    """Return what a release spent: an epsilon, or a rho where it has none, and the delta of its failures."""
+    # Most costs never fail.
+    split = getattr(cost, "split_failure", None)
+    failing, firm = (0, cost) if split is None else split()
+    pure = firm.pure()
     if math.isfinite(pure):
-        # Delta goes with this epsilon, which is pure, also where the account adds up on another meter.
-        return {"epsilon": float(pure), "delta": 0}
+        # Delta goes with this epsilon, which is pure but for a failure, on whatever meter the account counts.
+        return {"epsilon": float(pure), "delta": float(failing) or 0}
     # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
-    return {"epsilon": None, "delta": None, "rho": float(cost.zcdp())}
+    spent = {"epsilon": None, "delta": None, "rho": float(firm.zcdp())}
+    return spent | ({"failures": float(failing)} if failing else {})
 
 
 def list_noises(mechanism: Any) -> dict[str, str | None]:
@@ -174,14 +178,19 @@ def list_noises(mechanism: Any) -> dict[str, str | None]:
     if not any(kinds):
         return {}
     # Where nothing was selected, or nobody asked for it, nothing is measured.
-    return dict(zip(("noise", "measure_noise"), [*kinds, None] if several else kinds, strict=False))
+    idle = several and len(kinds) == 1
+    found = dict(zip(("noise", "measure_noise"), [*kinds, None], strict=False))
+    # A set is chosen at once, and so is a quantile: there is no noise on a count that could be named.
+    return {name: kind for name, kind in found.items() if kind or (idle and name == "measure_noise")}
 
 
 def describe_spent(facts: Mapping[str, Any]) -> str:
     """Return what a release spent, in words."""
     if facts["epsilon"] is None:
-        return f"rho {facts['rho']:.6g} (its noise has no epsilon at delta 0)"
-    return f"epsilon {facts['epsilon']:.12g}"
+        fails = f" and delta {facts['failures']:.6g}" if facts.get("failures") else ""
+        return f"rho {facts['rho']:.6g}{fails} (its noise has no epsilon at delta 0)"
+    fails = f", delta {facts['delta']:.12g}" if facts["delta"] else ""
+    return f"epsilon {facts['epsilon']:.12g}{fails}"
 
 
 def describe_receipt(receipt: Receipt | None) -> list[str]:

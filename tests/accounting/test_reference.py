@@ -8,12 +8,25 @@ import sys
 from fractions import Fraction
 
 import dp_accounting
+import mpmath
 import pytest
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
 from sordino import COUNTING, InvalidParameter, LaplaceMechanism, UnsupportedBackend
 from sordino.accounting import compare, pld, to_dp_events
-from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
+from sordino.cost import (
+    RDP,
+    ZCDP,
+    Approximate,
+    BoundedRange,
+    GumbelStage,
+    Pure,
+    RandomizedChoice,
+    Range,
+    compose,
+    repeat,
+)
+from sordino.cost.loss_law import stage_masses
 
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 UP = Range(low=0.05, high=0.1, orientation="here")
@@ -45,6 +58,83 @@ def test_exact_sums_equal_the_reference(costs, above):
         assert reference.delta(epsilon) <= ours.delta(max(epsilon - above - 1e-6, 0)) * (1 + 1e-6) + 1.1e-11
     finer = pld(costs, interval=1e-5)
     assert finer.epsilon(1e-6) <= reference.epsilon(1e-6) + 1e-9
+
+
+CHOICES = [
+    ([RandomizedChoice(epsilon=e, choices=n)] * k)
+    for e, n, k in ((0.5, 20, 1), (0.5, 20, 20), (3, 1000, 4), (1, 2, 5))
+]
+
+
+@pytest.mark.parametrize("costs", [*CHOICES, [*CHOICES[1][:3], Pure(epsilon=0.3), UP, UP]])
+def test_randomized_choices_enter_by_their_law_of_three_points(costs):
+    """And no longer by the interval of their loss, which knows nothing of how many outcomes there are."""
+    reference, ours, step = pld(costs), compose(*costs), 1e-4
+    for delta in (1e-6, 1e-3, 1e-2):
+        found = reference.epsilon(delta)
+        assert ours.epsilon(delta) * (1 - 1e-9) <= found <= ours.epsilon(delta) + len(costs) * step + 1e-4
+    for share in (0, 0.2, 0.7):
+        at = share * float(ours.pure())
+        assert ours.delta(at) * (1 - 1e-6) <= reference.delta(at)
+        assert reference.delta(at) <= ours.delta(max(at - len(costs) * step, 0)) * (1 + 1e-3) + 1.1e-11
+    if len(costs) == 1:
+        [one] = costs
+        closed = float(-math.expm1(0.1 - 0.5)) * math.exp(0.5) / (math.exp(0.5) + 19)
+        assert one.delta(0.1) == pytest.approx(closed, rel=1e-9)
+        assert reference.delta(0.1) == pytest.approx(closed, rel=1e-3)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("rate", ["0.002", "0.05", "0.3", "5"])
+def test_stages_enter_by_a_law_just_above_their_deltas(rate, monotone):
+    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    top, one = float(stage.pure()), pld([stage], interval=Fraction(rate) / 500)
+    for share in (0.0, 0.05, 0.3, 0.31, 0.8, 0.99):
+        assert stage.delta(share * top) <= one.delta(share * top)
+        assert one.delta(share * top) <= stage.delta(max(0.0, share - 0.003) * top) * 1.01 + 2e-11
+    # Of many stages the deltas say less than the divergences, and more than the interval of the loss.
+    many = pld([stage] * 20, interval=Fraction(rate) / 500)
+    known = pld([stage.interval] * 20, interval=Fraction(rate) / 500)
+    assert (
+        repeat(stage, 20).epsilon(1e-6) * (1 - 1e-3) <= many.epsilon(1e-6) < 0.9 * known.epsilon(1e-6)
+        or rate == "5"
+    )
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("rate", ["0.0001", "60"])
+def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
+    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    width = Fraction(rate) / 100
+    assert pld([stage] * 3, interval=width).epsilon(1e-6) == pld(
+        [stage.interval] * 3, interval=width
+    ).epsilon(1e-6)
+    assert (
+        pld([GumbelStage(epsilon=0, monotone=monotone), RandomizedChoice(epsilon=0, choices=5)]).epsilon(1e-6)
+        == 0
+    )
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("rate", [0.00101, 0.05, 1.0, 33.0])
+@pytest.mark.parametrize("half", [32, 128])
+def test_masses_of_a_stage_are_those_of_its_chords_or_above(rate, monotone, half):
+    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    found = stage_masses(stage, half)
+    with mpmath.workdps(60):
+        e, reach = mpmath.mpf(rate), (2 if monotone else 3) * mpmath.mpf(rate)
+        scale = 1 / (1 - mpmath.exp(-e)) ** 2 / (1 if monotone else 1 + mpmath.exp(-e))
+        deltas = [(1 - mpmath.exp((reach * j / half - reach) / 3)) ** 3 * scale for j in range(half + 1)]
+        ratios = [mpmath.exp(reach * j / half) for j in range(half + 1)]
+        slopes = [
+            (b - a) / (y - x) for a, b, x, y in zip(deltas, deltas[1:], ratios, ratios[1:], strict=False)
+        ]
+        slopes.append(mpmath.mpf(0))
+        gains = [ratios[j] * (slopes[j] - slopes[j - 1]) for j in range(1, half + 1)]
+        for gain, mass in zip(gains, found[half + 1 :], strict=True):
+            assert gain <= mass <= gain * (1 + 1e-8) + 4e-9 * deltas[0]
+        for gain, ratio, mass in zip(gains, ratios[1:], reversed(found[:half]), strict=True):
+            assert gain / ratio <= mass
 
 
 def test_bounded_ranges_agree_with_the_chords_of_the_reference():

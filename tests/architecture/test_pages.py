@@ -37,8 +37,7 @@ def test_a_page_runs_as_it_is_written_and_shows_what_it_prints(page, tmp_path):
 )
 @pytest.mark.slow
 def test_pages_about_flights_work_with_made_up_ones_too(page, tmp_path, monkeypatch):
-    made_up = lambda folder: page_outputs.put_made_up_flights(folder / "demo")  # noqa: E731
-    monkeypatch.setitem(page_outputs.PAGES, page, made_up)
+    monkeypatch.setitem(page_outputs.PAGES, page, page_outputs.put_made_up)
     compared = 0
     for block in page_outputs.run_page(page, tmp_path):
         if block.shown is not None:

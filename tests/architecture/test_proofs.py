@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import pkgutil
 import re
 import sys
@@ -12,6 +14,7 @@ import pytest
 
 import sordino
 from sordino.claims import Claim
+from sordino.statements.proofs import read_digests
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -207,3 +210,36 @@ def test_of_several_definitions_of_one_name_the_page_keeps_its_own(project):
     chosen = (root / "src/sordino/other.py").read_text(encoding="utf-8")
     named = PAGE.format("src/sordino/other.py", "src/sordino/other.py")
     assert sign_proofs.sign(named, root) == PAGE.format(digest_of("f", chosen), digest_of("STEP", chosen))
+
+
+def test_the_package_has_what_the_pages_are_signed_with():
+    told = json.loads(sign_proofs.TABLE.read_text(encoding="utf-8"))
+    assert sign_proofs.TABLE.read_text(encoding="utf-8") == sign_proofs.table(), (
+        "python docs/sign_proofs.py --table"
+    )
+    assert read_digests() == told
+    # Every page of a claim has one, so that no statement is without.
+    assert {claim.proof for _, claim in CLAIMS} <= set(told)
+    # Another digest of one definition makes another one of the page, and of no other page; wording does not.
+    page = PROOFS / "noisy-top-k.md"
+    text = page.read_text(encoding="utf-8")
+    assert (
+        told[page.name]
+        == hashlib.sha256(
+            " ".join(f"{one}={written}" for one, written in sign_proofs.signed(text)).encode()
+        ).hexdigest()
+    )
+
+
+def test_a_page_that_is_signed_anew_has_another_digest(tmp_path):
+    for path in PAGES[:3]:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    before = json.loads(sign_proofs.table(tmp_path))
+    first = tmp_path / PAGES[0].name
+    text = first.read_text(encoding="utf-8")
+    first.write_text(f"More words.\n\n{text}", encoding="utf-8")
+    assert json.loads(sign_proofs.table(tmp_path)) == before
+    _, digest = sign_proofs.signed(text)[0]
+    first.write_text(text.replace(digest, "0" * len(digest)), encoding="utf-8")
+    after = json.loads(sign_proofs.table(tmp_path))
+    assert {name for name in before if before[name] != after[name]} == {first.name}

@@ -149,7 +149,7 @@ def test_options_are_checked(options, words):
         (lambda: Finite([1], low=0.5), "low must be a whole number"),
         (
             lambda: audit.run_claims("Nobody"),
-            "must be one of .*GaussianMechanism, .*LaplaceMechanism, NoisyTopK",
+            "must be one of .*GaussianMechanism, .*LaplaceMechanism, LimitedTopK, NoisyTopK",
         ),
     ],
 )

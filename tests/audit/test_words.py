@@ -166,7 +166,7 @@ def test_a_class_has_no_cost_of_its_own():
 
 def test_costs_of_outputs_mean_nothing_under_approximate_privacy():
     free = coin(Approximate(epsilon=2, delta=1e-9), cost_of=lambda output: Pure(epsilon=0))
-    with pytest.raises(InvalidParameter, match="Subject.cost_of must be None where neither"):
+    with pytest.raises(InvalidParameter, match="Subject.cost_of must return costs Approximate"):
         audit.exact(free, answers_a=0, answers_b=1)
 
 

@@ -76,6 +76,7 @@ def commands(path):
         (*above, "--format", "table"),
         (*above, "--adaptive", "--measure-share", "0.5"),
         (*top, "--threshold", 5),
+        (*top, "--set", "--format", "table"),
         (*top, "--where", "TRY_CAST(price AS INTEGER) * 1000000 + 5 > 7 OR price = 'x'"),
         (*top, "--where", "TRY_CAST(price AS INTEGER) * 2147483647 + 2147483647 > 0"),
         (

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from sordino.cost import Pure
+from sordino.cost import ApproximateZCDP, Pure
 from sordino.ledger import Ledger
 from support.release_lines import RELEASE_LINES, write_files
 
@@ -72,7 +72,8 @@ def test_a_zcdp_account(sordino, tmp_path):
         (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
         (("--delta", "1e-6", "--meter", "pure"), "must be 0 on the pure meter"),
         (("--delta", "1e-6", "--failures", "1e-6"), "needs a part of delta for itself"),
-        (("--failures", "1e-6"), "for the meter 'renyi' alone"),
+        (("--delta", "1e-6", "--meter", "zcdp", "--failures", "2e-6"), "needs a part of delta for itself"),
+        (("--failures", "1e-6"), "must be 0 on the pure meter, which has no delta"),
         (("--delta", "1"), "must be a number in [0, 1)"),
         (("--delta", "-0.1"), "must be a number in [0, 1)"),
         (("--delta", "nan"), "not a finite decimal number"),
@@ -114,6 +115,35 @@ def test_an_account_with_a_delta(sordino, tmp_path):
     assert "may hold costs without one" in run("show", "--format", "table", account="gauss").out
     assert "only the divergences count" in run("show", "--format", "table").out
     assert run("verify").json["sound"] is True
+
+
+def test_an_account_of_rhos_that_keeps_deltas(sordino, tmp_path):
+    def run(name, *options, account="many"):
+        return sordino("ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options)
+
+    made = run("create", *NEW, "--delta", "1e-6", "--meter", "zcdp", "--failures", "5e-7").json
+    assert (made["measure"], made["meter"], made["delta"]) == ("rho", "zcdp", 1e-6)
+    assert (made["failures"]["limit"], made["failures"]["spent"]) == (5e-7, 0)
+    assert 0.17 < made["limit"] < 0.18
+    assert "renyi" not in made
+    Ledger.open(tmp_path / "m.db", account="many").reserve(ApproximateZCDP(rho=0.01, delta=1e-7))
+    table = run("show", "--format", "table").out
+    assert "Deltas of releases: 1e-07 of 5e-07." in table
+    assert "More charges like the last one that fit: 4." in table
+    # Each charge with its delta, and no epsilon.
+    assert " delta " in table
+    assert " epsilon " not in table.splitlines()[0]
+    share = run("grant", "--to", "team", "--rho", "0.01", "--failures", "1e-7").json
+    assert (share["limit"], share["failures"]["limit"], share["parent"]) == (0.01, 1e-7, "many")
+    for wrong in (("--epsilon", 1), ("--divergence", 1), ("--rho", 0.01, "--failures", "1e-6")):
+        assert run("grant", "--to", "other", *wrong).code != 0
+    refused = run("convert", "--to", "more", "--epsilon", 3, "--delta", "1e-6")
+    assert (refused.code, "keeps deltas already" in refused.err) == (5, True)
+    assert run("verify").json["sound"] is True
+    plain = run("create", *NEW, "--delta", "1e-6", "--meter", "zcdp", account="plain").json
+    assert "failures" not in plain
+    said = run("grant", "--to", "x", "--rho", "0.01", "--failures", "1e-9", account="plain")
+    assert (said.code, "--failures needs an account that keeps a part of its delta" in said.err) == (2, True)
 
 
 def test_an_account_goes_on_with_a_delta(ledger):

@@ -11,6 +11,7 @@ from sordino import (
     HybridTopK,
     NoisyTopK,
     PermuteAndFlip,
+    Sensitivity,
     SparseVector,
     plan,
 )
@@ -167,3 +168,26 @@ def test_a_selector_needs_public_numbers_that_make_sense(sordino, flags, says):
     found = sordino("plan", "selector", *flags, "--epsilon", 1)
     assert (found.code, found.out) == (2, "")
     assert says in found.err
+
+
+def test_a_hybrid_knows_how_many_answers_there_are(sordino):
+    """Of answers that move both ways and are just k, nobody but the threshold is left: less noise."""
+    line = ("plan", "accuracy", "hybrid-top-k", "-k", 3, "--threshold", 50, "--epsilon", 1, "--beta", "0.05")
+    either = {"sensitivity": Sensitivity(bound=1, monotone=False, adjacency="replace-one")}
+    for answers in (3, 9):
+        known = {"k": 3, "threshold": 50, "epsilon": 1, "candidates": answers, **either}
+        said = sordino(*line, "--answers", answers, "--sensitivity", 1, "--adjacency", "replace-one").json
+        assert said["alpha"] == float(plan.accuracy(HybridTopK(**known), answers=answers, beta=0.05).alpha)
+
+
+def test_a_list_or_a_set(sordino):
+    line = ("plan", "top-k", "-k", 100, "-m", 3000, "--epsilon", 1)
+    found = sordino(*line, "--kth-count", 800, "--format", "json").json
+    assert (found["plan"], found["mechanism"]["name"], found["kth"]) == ("top-k", "JointTopK", 8.0)
+    assert sordino(*line, "--format", "table").out.startswith("NoisyTopK: nothing is known about the count")
+    either = sordino(
+        *line, "--kth-count", 800, "--adjacency", "replace-one", "--format", "csv"
+    ).out.splitlines()
+    assert either[0] == "mechanism,kth,needed"
+    assert either[1].startswith("JointTopK,4.0,3.7")
+    assert sordino(*line, "--kth-count", -1).code == 2

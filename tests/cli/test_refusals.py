@@ -11,6 +11,7 @@ def spent(sordino, account):
     return sordino("ledger", "show", *account).json["spent"]
 
 
+NOBODY = {"domain": None, "domain_column": None}
 REFUSED = {
     "k zero": ({"k": 0}, (), 2, "top_k.k must be a whole number, at least 1; got 0."),
     "k beyond the domain": ({"k": 5}, (), 2, "top_k.k must be at most the size of the domain, 4; got 5."),
@@ -58,6 +59,34 @@ REFUSED = {
     "much too much": ({"epsilon": "1e400"}, (), 2, "is not a finite decimal number"),
     "too much for noise": ({"epsilon": "1e90"}, ("--yes-i-mean-it",), 2, "a rate of at most 2^40"),
     "an empty domain": ({"domain": ""}, ("--assume-public",), 2, "Give exactly one of --domain"),
+    "unlisted beside a list": ({"delta": "1e-6"}, ("--unlisted",), 2, "Give exactly one of --domain"),
+    "unlisted without a delta": (NOBODY, ("--unlisted",), 2, "--unlisted needs --delta D, the probability"),
+    "a delta of a list": ({"delta": "1e-6"}, (), 2, "--delta needs --unlisted"),
+    "an edge of a list": ({"least": 3}, (), 2, "--least needs --unlisted"),
+    "a large delta": (
+        NOBODY | {"delta": "0.01"},
+        ("--unlisted",),
+        2,
+        "--delta must be at most 0.001 unless --yes-i-mean-it is given.",
+    ),
+    "a delta of one": (
+        NOBODY | {"delta": 1},
+        ("--unlisted", "--yes-i-mean-it"),
+        2,
+        "Domain.unlisted.delta must be a number in (0, 1); got 1.",
+    ),
+    "an edge of zero": (
+        NOBODY | {"delta": "1e-6", "least": 0},
+        ("--unlisted",),
+        2,
+        "Domain.unlisted.least must be a whole number from 1 to 2^52; got 0.",
+    ),
+    "what nobody listed": (
+        NOBODY | {"delta": "1e-6"},
+        ("--unlisted",),
+        2,
+        "top_k.domain must list its labels on an account of pure epsilons, because labels that nobody",
+    ),
     "unknown option": ({}, ("--frobnicate",), 2, "No such option"),
 }
 

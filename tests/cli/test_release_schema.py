@@ -13,6 +13,7 @@ from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 FORM = json.loads(files("sordino.cli").joinpath("release.schema.json").read_text(encoding="utf-8"))
 ITEMS = ("--item", "item", "--domain", "items.csv")
+UNLISTED = ("--item", "item", "--unlisted", "--delta", "0.001")
 FIGURE = ("--column", "x", "--lower", 0, "--cap", 9)
 ROWS = ("--user", "u", "--max-rows", 1)
 BY = ("--by", "item", "--domain", "items.csv", "--groups-per-unit", 1)
@@ -24,6 +25,11 @@ MORE = {
     "top with a threshold": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--threshold", -90, *WHERE),
     "top of nothing": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--threshold", 9000),
     "top of all": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--simultaneous"),
+    "top as a set": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--set", *WHERE),
+    "top as names": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--set", "--selection-share", 1),
+    "top of unlisted labels": ("top", "orders.csv", *UNLISTED, *ROWS, "-k", 2, "--kth-count", 30),
+    "histogram of unlisted labels": ("histogram", "orders.csv", *UNLISTED, *ROWS),
+    "above, unlisted": ("above", "orders.csv", *UNLISTED, *ROWS, "--threshold", 2, "-c", 1),
     "above, adaptive": ("above", "orders.csv", *ITEMS, *ROWS, "--threshold", -90, "-c", 1, "--adaptive"),
     "above, measured": (
         "above",

@@ -13,7 +13,12 @@ from sordino.cli import _COMMANDS
 from sordino.cli.options import RunOptions
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
-READ_NOTHING = {"plan": "spends nothing", "ledger": "keeps accounts", "audit": "sees no real data"}
+READ_NOTHING = {
+    "plan": "spends nothing",
+    "ledger": "keeps accounts",
+    "verify": "compares a statement with the history",
+    "audit": "sees no real data",
+}
 LEDGER = ("--ledger", "budget.db", "--account", "shop")
 
 

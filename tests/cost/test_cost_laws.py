@@ -18,6 +18,7 @@ from sordino.cost import (
     RDP,
     ZCDP,
     Approximate,
+    ApproximateZCDP,
     BoundedRange,
     Cost,
     GumbelStage,
@@ -45,6 +46,7 @@ single = st.one_of(
     st.builds(GumbelStage, epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)), monotone=st.booleans()),
     st.builds(RandomizedChoice, epsilon=amounts, choices=st.sampled_from((2, 3, 20, 10**6))),
     st.builds(Approximate, epsilon=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
+    st.builds(ApproximateZCDP, rho=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
     curves,
 )
 costs = st.one_of(single, st.lists(single, max_size=4).map(lambda parts: compose(*parts)))

@@ -10,11 +10,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 import mpmath
+import numpy as np
 import pytest
 
 from sordino import InvalidParameter
-from sordino.cost import RDP, ZCDP, Approximate, Pure, Range, compose, repeat
-from sordino.cost.approximate import PROBABILITY, failure
+from sordino.cost import RDP, ZCDP, Approximate, ApproximateZCDP, Pure, Range, compose, repeat
+from sordino.cost.approximate import PROBABILITY, failure, raised_delta
+from sordino.cost.conversion import round_down
 from sordino.cost.rdp import ORDER, STEPS
 
 
@@ -219,6 +221,51 @@ def test_failures_add_up_before_anything_else():
     assert mixed.epsilon(0.06) > spent_twice, (
         "the broken twin gives all of delta to the conversion and forgets the failures"
     )
+
+
+@pytest.mark.parametrize("bad", PROBABILITY.invalid)
+def test_bad_failures_of_concentrated_costs_are_refused(bad):
+    with pytest.raises(InvalidParameter, match=r"ApproximateZCDP.delta must be a number in \[0, 1\)"):
+        ApproximateZCDP(rho=1, delta=bad)
+
+
+def test_without_failure_a_concentrated_cost_is_zcdp():
+    for x in (0, 0.1, 2):
+        one, rho = ApproximateZCDP(rho=x, delta=0), ZCDP(rho=x)
+        assert (one.pure(), one.zcdp(), one.rdp(3)) == (rho.pure(), rho.zcdp(), rho.rdp(3))
+        assert one.epsilon(1e-3) == pytest.approx(rho.epsilon(1e-3), rel=1e-12)
+        assert one.delta(0.05) == rho.delta(0.05)
+        assert repeat(one, 4).epsilon(1e-3) == pytest.approx(repeat(rho, 4).epsilon(1e-3), rel=1e-12)
+
+
+def test_deltas_add_to_the_conversion_of_a_rho():
+    one = ApproximateZCDP(rho=0.05, delta=1e-6)
+    assert one.pure() == one.zcdp() == one.rdp(2) == math.inf
+    assert one.epsilon(1e-6) == one.epsilon(1e-7) == math.inf, "nothing is left for the conversion"
+    assert one.delta(math.inf) == 1e-6
+    left = (Fraction(3, 10**6) - Fraction(1, 10**6)) / (1 - Fraction(1, 10**6))
+    assert one.epsilon(3e-6) == ZCDP(rho=0.05).epsilon(round_down(left))
+    assert one.epsilon(3e-6) > ZCDP(rho=0.05).epsilon(3e-6), "the broken twin gives all of delta to the rho"
+    alone = mpmath.mpf(repr(ZCDP(rho=0.05).delta(1.5)))
+    assert 0 <= mpmath.mpf(repr(one.delta(1.5))) - (1e-6 + (1 - mpmath.mpf("1e-6")) * alone) < 1e-15
+    both = compose(one, one, Approximate(epsilon=0.1, delta=1e-6), ZCDP(rho=0.01))
+    firm = compose(ZCDP(rho=0.11), Pure(epsilon=0.1))
+    spent = failure([(Fraction(1, 10**6), 3)])
+    assert both.delta(1.5) == raised_delta(spent, firm.delta(1.5))
+    assert both.epsilon(2e-6) == math.inf > both.epsilon(4e-6)
+    assert repeat(one, 3).delta(9) >= float(failure([(Fraction(1, 10**6), 3)]))
+
+
+def test_a_mixture_of_a_failure_and_gaussian_noise_stays_within_its_cost():
+    """Exactly: with probability delta the table is told, else discrete Gaussian noise of rate rho on a count."""
+    rho, delta = 0.3, 0.01
+    x = np.arange(-60, 61)
+    p, q = np.exp(-rho * x**2), np.exp(-rho * (x - 1) ** 2)
+    p, q = p / p.sum(), q / q.sum()
+    for epsilon in (0.2, 0.5, 1.0, 2.0):
+        stick = delta + (1 - delta) * np.maximum(p - math.exp(epsilon) * q, 0).sum()
+        assert stick <= ApproximateZCDP(rho=rho, delta=delta).delta(epsilon)
+        assert stick > ZCDP(rho=rho).delta(epsilon) * 0.1
 
 
 def test_many_failures_are_rounded_up():

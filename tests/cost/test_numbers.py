@@ -16,7 +16,19 @@ import pytest
 
 from cost import exact
 from sordino import InvalidParameter
-from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Composition, Pure, Range, compose, repeat
+from sordino.cost import (
+    RDP,
+    ZCDP,
+    Added,
+    Approximate,
+    ApproximateZCDP,
+    BoundedRange,
+    Composition,
+    Pure,
+    Range,
+    compose,
+    repeat,
+)
 from sordino.cost.conversion import (
     _log_one_minus_inverse,
     digits as written,
@@ -37,7 +49,9 @@ KINDS = {
     "range": lambda x: Range(low=x, high=2 * x, orientation="up"),
     "symmetric": lambda x: Range(low=x, high=x),
     "lopsided": lambda x: Range(low=x, high=1),
+    "added": lambda x: Added(epsilon=x, alone=3 * x),
     "approximate": lambda x: Approximate(epsilon=x, delta=1e-9),
+    "approximate zcdp": lambda x: ApproximateZCDP(rho=x, delta=1e-9),
     "line": lambda x: RDP(rho=x, constant=x),
     "union": lambda x: RDP(rho=x, choices=10**400),
     "continuous": lambda x: RDP(laplace=x, laplace_steps="continuous"),

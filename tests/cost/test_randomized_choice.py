@@ -44,6 +44,14 @@ def test_divergences_are_the_true_ones_rounded_up(epsilon, n):
             assert true * (1 - mpmath.mpf(10) ** -40) <= one.rdp(order) <= true * (1 + 1e-8) + 1e-290, order
 
 
+@pytest.mark.parametrize("epsilon", ["1e-290", "1e-320", "1e-330", "1e-4000"])
+def test_a_divergence_is_there_for_the_smallest_epsilons(epsilon):
+    """Their products with an order near 1 are 0 as floats, and have no logarithm."""
+    one = RandomizedChoice(epsilon=Fraction(epsilon), choices=20)
+    for order in ORDERS:
+        assert 0 < Fraction(epsilon) <= Fraction(one.rdp(order)) <= Fraction(1, 10**289)
+
+
 @pytest.mark.parametrize("n", CHOICES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.sample(4)

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino.cost import RDP, Pure, Range, compose, repeat, rho as smallest
+from sordino.cost import RDP, BoundedRange, Pure, Range, compose, repeat, rho as smallest
 from sordino.cost.rho import certify_rho, laplace_rho, pure_rho, shorten_up
 
 ORDERS = [1 + 10.0 ** (k / 4) for k in range(-16, 17)]
@@ -245,3 +245,11 @@ def test_a_curve_with_a_pure_epsilon_is_never_worse_than_that():
         assert repeat(noise, 2).delta(epsilon) <= repeat(alone, 2).delta(epsilon)
     many = repeat(noise, 100)
     assert many.epsilon(1e-6) < 0.95 * repeat(alone, 100).epsilon(1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "7.9", "8", "9", "40", "1000"])
+def test_a_bounded_range_costs_no_more_than_its_epsilon(epsilon):
+    wide = BoundedRange(epsilon=Fraction(epsilon))
+    assert wide.zcdp() == min(Fraction(epsilon) ** 2 / 8, Pure(epsilon=Fraction(epsilon)).zcdp())
+    for order in (1.000001, 1.1, 2, 9, 100):
+        assert wide.rdp(order) <= float(wide.zcdp()) * order * (1 + 1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
-from sordino.data.csv import reader, text_rows
+from sordino.data.csv import lines as csv_lines, reader, text_rows
 from sordino.data.csv.lines import LONGEST
 from sordino.data.csv.reader import field_texts, split_line
 
@@ -69,6 +69,37 @@ def test_blocks_of_random_lines(seed):
         for some in (lines, even, [*even, rng.choice(lines), *even]):
             indices = sorted(rng.sample(range(6), rng.randrange(1, 4)))
             assert found(some, FORM, indices) == wanted(some, FORM, indices)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+def test_fields_of_a_long_line_are_looked_at_together_as_one_by_one(monkeypatch, encoding, quote):
+    """Of random lines, with quotes out of place and bytes that are no text in the encoding."""
+    form, rng = CsvFormat(quote=quote, encoding=encoding), random.Random(5)
+    parts = [
+        b",",
+        b"a",
+        b'"',
+        b"'",
+        b'""',
+        b'"a,"',
+        b'","',
+        b"\xff",
+        b"\x81",
+        b"\xe2\x82",
+        b"\xe2\x82\xac",
+        b"\xed\xb2\x80",
+    ]
+    answers = set()
+    for _ in range(4000):
+        line = b"".join(rng.choices(parts, weights=[8, 4, *[1] * 10], k=rng.randrange(1, 16)))
+        said = []
+        for most in (0, len(line)):
+            monkeypatch.setattr(csv_lines, "_LOOKED_AT_ONCE", most)
+            said.append(csv_lines.empty_unreadable_fields(line, form))
+        assert said[0] == said[1], line
+        answers.add("dropped" if said[0] is None else "emptied" if said[0] != line else "kept")
+    assert answers == {"emptied", "kept", *(["dropped"] if quote else [])}
 
 
 HOSTILE = {
@@ -131,7 +162,7 @@ def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
     path = tmp_path / "x.csv"
     with path.open("wb") as file:
         file.write(b"user,item\n")
-        # A field that cannot be read is looked at by itself, which takes a second for each such line.
+        # A field that cannot be read is looked at by itself, which takes the longest.
         for number in range(12 if what == "not UTF-8" else 60):
             file.write(HOSTILE[what].replace(b"%d", b"%d" % (number % 20), 1) + b"\n")
     codes, megabytes = peak(path, "count", "mean", "top", "randomize", "typed")

@@ -370,7 +370,9 @@ def test_bad_arguments_are_refused():
     )
     choice = ExponentialMechanism(epsilon=1, sensitivity=COUNTING).release([1, 2], entropy=Seeded(1))
     for bad in (choice, None):
-        with pytest.raises(InvalidParameter, match="selection must be a TopK, HybridTop or Positives"):
+        with pytest.raises(
+            InvalidParameter, match="selection must be a TopK, HybridTop, UnlistedTop or Positives"
+        ):
             combine_gaps(bad, measured([1], 1))
     for bad in (
         found,

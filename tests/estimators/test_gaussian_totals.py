@@ -22,7 +22,7 @@ from sordino import (
     LaplaceMechanism,
     Seeded,
 )
-from sordino.cost import ZCDP, Pure, compose
+from sordino.cost import RDP, ZCDP, compose
 from sordino.estimators.clipped.clipped_value import clipped_ends
 from sordino.estimators.clipped.share_test import ShareTest, tail
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -50,7 +50,7 @@ def test_the_clip_is_the_same_and_only_its_share_of_epsilon_is_charged(estimator
     laplace = made(estimator, adjacency, lower=lower, total_rho=None)
     assert gaussian.search == laplace.search
     assert gaussian.cost == compose(gaussian.search.cost, ZCDP(rho=RHO))
-    assert laplace.cost == compose(laplace.search.cost, Pure(epsilon=Fraction(65, 100)))
+    assert laplace.cost == compose(laplace.search.cost, RDP(laplace=Fraction(65, 100), laplace_steps=1024))
     assert gaussian.cost.zcdp() == gaussian.search.cost.zcdp() + RHO
     values = [3.0, 5.0, 70.0] * 40
     one, other = (subject.release(values, entropy=Seeded(3)) for subject in (gaussian, laplace))

@@ -471,7 +471,7 @@ def test_bad_parameters_are_refused():
     with pytest.raises(InvalidParameter, match=r"lower_bound.selective must be True or False"):
         lower_bound(found, selective=1)
     with pytest.raises(
-        InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives or HybridTop"
+        InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop"
     ):
         lower_bound(LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(3))
 

@@ -351,7 +351,7 @@ class _Maker:
         if dice < 0.22:
             return {"indexed": rng.choice((1, 3, 9))}
         if dice < 0.34 and public:
-            return {"public": True}
+            return {"public": True} if dice < 0.28 else {"unlisted": True}
         place = table.names.index(name)
         kind, values = table.kinds[place], table.column(place)[:5000]
         texts = {unit_text(self.spec, name, kind, value) for value in values} - {None}
@@ -359,7 +359,9 @@ class _Maker:
         chosen = set(rng.sample(sorted(texts), min(len(texts), rng.randrange(1, 6)))) | set(
             rng.sample(TEXTS, 2)
         )
-        return {"list": sorted(text for text in chosen if "\0" not in text) or ["a"]}
+        listed = {"list": sorted(text for text in chosen if "\0" not in text) or ["a"]}
+        # Groups that a release has found are asked as those of a list.
+        return listed if public or dice >= 0.34 else listed | {"found": True}
 
     def _grid(self) -> dict[str, Any]:
         rng = self.rng

@@ -96,6 +96,8 @@ def _label(table: Table, row: Row, name: str, source: str) -> str | None:
 def _item(table: Table, row: Row, name: str, question: Question, source: str) -> str | None:
     """Return the label of the domain that a row has, None if it has none."""
     text, domain = _label(table, row, name, source), question.domain or {}
+    if "unlisted" in domain:  # by a rule of the text alone
+        return text if text and "\0" not in text and len(text) <= 4096 else None
     if text is None or "public" in domain or ("list" in domain and text in domain["list"]):
         return text
     if "list" in domain:

@@ -36,7 +36,8 @@ class Question:
         What is counted or added up: "buckets" are rows in the buckets of a grid, "totals" clipped steps, "records" how often a local
         release reads each number.
     domain : dict or None
-        {"list": labels}, {"range": [start, stop]}, {"indexed": size} or {"public": True}.
+        {"list": labels}, {"range": [start, stop]}, {"indexed": size}, {"public": True} or {"unlisted": True}; with "found" beside a
+        list its labels are groups that nobody listed and a release has found.
     grid : dict or None
         {"edges": numbers} or the parameters of a geometric grid, as texts.
     ranges : list of [low, high, exponent]
@@ -69,7 +70,8 @@ class Question:
     def labels(self) -> list[str] | None:
         """Return the labels of its domain in their order; None if they are assumed public or there are none."""
         made = make_domain(self.domain)
-        return None if made is None or made.kind == "assumed public" else list(made.labels)
+        known = made is not None and made.kind not in {"assumed public", "unlisted"}
+        return list(made.labels) if made is not None and known else None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def make_domain(domain: dict[str, Any] | None) -> Domain | None:
         return Domain.range(*domain["range"])
     if "indexed" in domain:
         return Domain.indexed(domain["indexed"], label=lambda place: f"place {place}")
-    return Domain.assume_public()
+    return Domain.assume_public() if "public" in domain else Domain.unlisted(delta=0.001)
 
 
 def make_grid(grid: dict[str, Any]) -> BucketGrid:
@@ -159,7 +161,8 @@ def prepare(source: Any, question: Question) -> Any:
         return prepare_counts(
             source, unit, kind=question.kind, item=question.item, domain=domain, where=where, salt=salt
         )
-    return prepare_numbers(
+    found = question.labels() if "found" in (question.domain or {}) else None
+    asked = prepare_numbers(
         source,
         unit,
         column=question.column,
@@ -167,10 +170,12 @@ def prepare(source: Any, question: Question) -> Any:
         where=where,
         salt=salt,
         by=question.by,
-        domain=domain,
+        domain=domain if found is None else Domain.unlisted(delta=0.001),
         groups_per_unit=question.groups_per_unit,
+        most_groups=None if found is None else len(found),
         squares=has_squares(question),
     )
+    return asked if found is None else asked.among(found)
 
 
 def has_squares(question: Question) -> bool:
@@ -193,7 +198,9 @@ def _claims(asked: Any) -> dict[str, int]:
         return {"each": 1, "joint": 2, "size": 1}  # of numbers that are read, one takes the place of another
     if not hasattr(asked, "sensitivity"):
         return {}
-    size = 1 if asked.domain is None or asked.domain.kind == "assumed public" else asked.domain.size
+    size = 1 if asked.domain is None or asked.domain.kind == "assumed public" else None
+    if size is None:  # of labels that nobody listed any number may move, as far as is claimed
+        size = 1 << 20 if asked.domain.hidden else asked.domain.size
     return {"each": int(asked.sensitivity.bound), "joint": int(asked.joint(size).bound), "size": size}
 
 

@@ -142,6 +142,8 @@ def _domain(domain: dict[str, Any] | None, folder: Path) -> list[str]:
         return []
     if "range" in domain:
         return ["--domain-range", f"{domain['range'][0]}:{domain['range'][1]}"]
+    if "unlisted" in domain:
+        return ["--unlisted", "--delta", "0.001"]
     if "public" in domain:
         return ["--assume-public"]
     with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as file:

@@ -11,6 +11,7 @@ import pytest
 from ledger.fakes import REAL, Mechanism, make, raw
 from ledger.test_roles import ROLE, as_role, owner  # noqa: F401  (one is a fixture)
 from sordino.cost import ZCDP, Approximate, Pure
+from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Ledger
 from sordino.ledger.account.changes import request
 from sordino.ledger.amounts import amount_of, nano_up
@@ -80,7 +81,9 @@ def parts(events):
     return [sum(one[name] for one in each) for name in (PURE, FAILING, IMPURE)]
 
 
-@pytest.fixture(params=["pure", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zcdp", "renyi"))])
+@pytest.fixture(
+    params=["pure", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zcdp", "renyi", "deltas"))]
+)
 def used(request, tmp_path):
     """Return an account with create, reserve, draw, settle and one more reservation."""
     ledger = make(tmp_path / "budget.db", 1 if request.param == "pure" else 10, **FACTS[request.param])
@@ -92,7 +95,12 @@ def used(request, tmp_path):
     return ledger
 
 
-FACTS = {"pure": {}, "zcdp": {"delta": 1e-6, "meter": "zcdp"}, "renyi": {"delta": 1e-6}}
+FACTS = {
+    "pure": {},
+    "zcdp": {"delta": 1e-6, "meter": "zcdp"},
+    "renyi": {"delta": 1e-6},
+    "deltas": {"delta": 1e-6, "meter": "zcdp", "failures": 5e-7},
+}
 
 
 def nothing(events):
@@ -245,7 +253,7 @@ def test_what_cannot_have_happened_is_convicted(used, forgery):
     assert not [problem for problem in found.problems if "hash" in problem]
 
 
-@pytest.mark.parametrize("used", ["pure", "zcdp", "renyi"], indirect=True)
+@pytest.mark.parametrize("used", FACTS, indirect=True)
 def test_a_refund_of_what_was_drawn_is_convicted_but_on_the_pure_meter(used):
     def refund(events):
         events[3][AMOUNT] -= 1
@@ -403,7 +411,7 @@ def test_what_cannot_have_happened_in_three_sums_is_convicted(with_delta, forger
     assert not [problem for problem in found.problems if "hash" in problem]
 
 
-@pytest.mark.parametrize("order", ["9", "8.93", "25"])
+@pytest.mark.parametrize("order", ["9", "8.93", "25", "1"])
 def test_another_order_is_convicted_whoever_says_it(with_delta, order):
     """At another order the divergences are others; the row and the first event both say the new one."""
 
@@ -414,6 +422,84 @@ def test_another_order_is_convicted_whoever_says_it(with_delta, order):
     forged(with_delta.url, "orders", changed)
     raw(with_delta.url, "UPDATE account SET alpha = ?", order)
     assert not Ledger.open(with_delta.url, account="orders").verify().sound
+
+
+@pytest.fixture
+def of_rhos(tmp_path):
+    """Return an account of rhos that keeps deltas, with the events of `with_delta`; all say: no epsilon."""
+    ledger = make(tmp_path / "budget.db", 3, delta=1e-6, meter="zcdp", failures=5e-7)
+    with ledger.reserve(Approximate(epsilon=0.2, delta=1e-7)) as charge:
+        charge.draw(Approximate(epsilon=0.2, delta=1e-7))
+    ledger.reserve(ZCDP(rho=0.01))
+    ledger.reserve(Pure(epsilon=0.1))
+    assert ledger.verify().sound
+    forged(ledger.url, "orders", nothing)
+    assert ledger.verify().problems == ()
+    for verb in ("update", "delete"):
+        raw(ledger.url, f"CREATE TRIGGER event_{verb} BEFORE {verb} ON event BEGIN SELECT 1; END")
+    return ledger
+
+
+def limit_for_epsilons(events):
+    """Epsilons, which would then be enough: the account of another meter."""
+    add(events, [0], pure=3 * 10**9, impure=-1)
+    add(events, range(6), pure_limit=3 * 10**9 + 1)
+
+
+def rho_that_comes_back(events):
+    events[3][AMOUNT] -= 1
+    for event in events[3:]:
+        event[SPENT] -= 1
+
+
+RHO_FORGERIES = (
+    flag_taken_away,
+    flag_that_falls,
+    delta_too_small,
+    delta_that_comes_back,
+    delta_of_its_own,
+    divergence_too_small,
+    sums_of_another_meter,
+    limit_for_epsilons,
+    rho_that_comes_back,
+)
+
+
+@pytest.mark.parametrize("forgery", RHO_FORGERIES, ids=lambda forgery: forgery.__name__)
+def test_what_cannot_have_happened_beside_rhos_is_convicted(of_rhos, forgery):
+    try:
+        forged(of_rhos.url, "orders", forgery)
+    except sqlite3.IntegrityError:  # the tables do not even hold it
+        return
+    found = of_rhos.verify()
+    assert not found.sound
+    assert not [problem for problem in found.problems if "hash" in problem]
+
+
+@pytest.mark.parametrize(
+    ("facts", "meter"),
+    [
+        ({"failures": "1/10000000"}, "zcdp"),
+        ({"failures": "1/1000000"}, "zcdp"),
+        ({"delta": "1/1000"}, "zcdp"),
+        ({"alpha": "8"}, "renyi"),
+        ({"meter": "zcdp"}, "zcdp"),
+    ],
+)
+def test_other_facts_are_convicted_whoever_says_them(of_rhos, facts, meter):
+    """The row and the first event both say another delta, another part of it, or another meter."""
+
+    def changed(events):
+        events[0][BODY] = json.dumps({**json.loads(events[0][BODY]), **facts})
+
+    forged(of_rhos.url, "orders", changed)
+    for name, fact in facts.items():
+        raw(of_rhos.url, f"UPDATE account SET {name} = ?", fact)
+    opened = Ledger.open(of_rhos.url, account="orders")
+    assert opened.statement().meter == meter
+    assert not opened.verify().sound
+    with pytest.raises((LedgerError, InvalidParameter)):
+        opened.reserve(Approximate(epsilon=0.1, delta=1e-9))
 
 
 def asked_for(ledger, cost):

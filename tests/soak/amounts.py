@@ -77,9 +77,11 @@ def excess(spent: Sums, limits: Sums, *, either: bool) -> Fraction:
     """Return by how much an account is overspent; nothing or less if it is not.
 
     Deltas always count. In an account with a delta one of the two other sums within its limit is enough; a share of one keeps to both.
-    Everywhere else the second sum and its limit are 0.
+    Where the limit says that there is none for epsilons they do not count. Everywhere else the second sum and its limit are 0.
     """
     main, pure = spent.main - limits.main, spent.pure - limits.pure
+    if limits.impure:
+        return max(main, spent.failing - limits.failing, -min(spent[:3]))
     one = main if spent.impure else min(main, pure)
     both = max(main, pure, Fraction(spent.impure))
     return max(one if either else both, spent.failing - limits.failing, -min(spent[:3]))
@@ -100,6 +102,18 @@ def of_pure(epsilon: Fraction) -> Sums:
 def of_rho(rho: Fraction) -> Sums:
     """Return what a rho adds: it has no epsilon, unless nothing is lost at all."""
     return Sums(ORDER * rho * NANO, impure=int(rho > 0))
+
+
+def of_rhos(rho: Fraction, delta: Fraction = Fraction(0)) -> Sums:
+    """Return what a rho and a delta add where no epsilons count."""
+    return Sums(rho * NANO, Fraction(0), delta * ATTO, 1)
+
+
+def of_firm_epsilon(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Sums:
+    """Return what an epsilon adds there, unless it fails: the rho of randomized response."""
+    with mpmath.workdps(40):
+        rho = _number(epsilon) * mpmath.tanh(_number(epsilon) / 2)
+    return Sums(_below(rho), Fraction(0), delta * ATTO, 1)
 
 
 def of_approximate(epsilon: Fraction, delta: Fraction) -> Sums:

@@ -242,6 +242,7 @@ RECIPES = {
     ("select",): _select,
     ("plan", "accuracy"): _accuracy,
     ("plan", "selector"): lambda rng: [["-m", "20"], _epsilon(rng)],
+    ("plan", "top-k"): lambda rng: [["-k", "5"], ["-m", "20"], _epsilon(rng)],
     ("ledger", "create"): _new,
     ("ledger", "init"): _new,
     ("ledger", "accounts"): lambda rng: [["--ledger", "l.db"]],

@@ -258,7 +258,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "candidates": ("2", "20", "100"),
     "split": ("variance", "success", "0.5"),
     "correction": ("optimal", "2"),
-    "selection_share": ("0.5", "0.1"),
+    "selection_share": ("0.5", "0.1", "1"),
     "measure_share": ("0.5",),
     "tuned_for": ("center", "worst", "0.3"),
     "c": ("c",),

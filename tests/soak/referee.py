@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from soak.amounts import ATTO, SLACK, Sums, excess, total
-from soak.tables import Charge, Event, Tables
+from soak.tables import Account, Charge, Event, Tables
 from soak.witness import Refusal, Said, Told
 
 MOST = 5
@@ -223,7 +223,7 @@ def _refusals(tables: Tables, said: Said, verdict: Verdict) -> None:
     with_delta = {name for name, account in tables.accounts.items() if account.meter == "renyi"}
     for name, events in tables.events.items():
         for event in events:
-            for left in _ways_to_say(event, with_delta=name in with_delta):
+            for left in _ways_to_say(event, tables.accounts[name]):
                 moments[name, left].append(event)
     for refusal in said.refusals:
         name, asked = refusal.account, refusal.amount
@@ -243,13 +243,14 @@ def _place(event: Event) -> int:
     return event.number
 
 
-def _ways_to_say(event: Event, *, with_delta: bool) -> list[str]:
+def _ways_to_say(event: Event, account: Account) -> list[str]:
     """Return how a refusal after an event writes what remains (`Refusal.left`)."""
     left = event.limits.less(event.after)
-    if not with_delta:
-        return [str(left.main)]
+    failing = f"/{float(left.failing) / ATTO:.6g}"
+    if account.meter != "renyi" or account.of_rhos:
+        return [str(left.main), *([failing] if account.of_rhos else [])]
     pure = "" if left.impure or event.after.impure else f"{max(0, left.pure)}"
-    return [f"{max(0, left.main)}/{pure}", f"/{float(left.failing) / ATTO:.6g}"]
+    return [f"{max(0, left.main)}/{pure}", failing]
 
 
 def _number(tables: Tables, said: Said, label: str | None, otherwise: int) -> int:

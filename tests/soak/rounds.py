@@ -27,11 +27,11 @@ from sordino.ledger import Budget, Ledger
 ABOUT = {"adjacency": "add-remove", "unit": "customer", "source": "name:orders"}
 LARGE = 10**6 * NANO
 WEIGHTS = {"large": 45, "team": 12, "medium": 15, "small": 12, "thirds": 10, "rho": 6}
-WEIGHTS |= {"mixed": 12, "crew": 8, "either": 10}
+WEIGHTS |= {"mixed": 12, "crew": 8, "either": 10, "deltas": 8}
 """How often each account is charged. Budgets of `medium` and `small` are used up on the way.
 
-The last three have a delta: `mixed` takes everything, and what may fail until its delta is used up; `crew` has a share of it, of which
-its epsilons or its deltas end first; `either` goes beyond its epsilon until its divergences end as well.
+The last four have a delta: `mixed` takes everything, and what may fail until its delta is used up; `crew` has a share of it, of which
+its epsilons or its deltas end first; `either` goes beyond its epsilon until its divergences end as well. `deltas` adds rhos, and what may fail until its delta is used up.
 """
 _SLOW = 60.0
 """Seconds in which writers come to an end, or to the gate; one may be waiting for a server."""
@@ -115,6 +115,10 @@ class Round:
             made = Ledger.create(self.place.url, account=name, budget=budget, **ABOUT)  # type: ignore[arg-type]
             limits = made.remaining * NANO, Fraction(budget.epsilon) * NANO, Fraction(budget.failures) * ATTO
             self.budgets[name] = Sums(*limits)
+        rhos = Budget(epsilon=50, delta=1e-6, meter="zcdp", failures=Fraction(failing, ATTO))
+        Ledger.create(self.place.url, account="deltas", budget=rhos, **ABOUT)  # type: ignore[arg-type]
+        # No limit for epsilons, which do not count there.
+        self.budgets["deltas"] = Sums(rhos.limit * NANO, Fraction(0), Fraction(failing), 1)
         share = Sums(Fraction(LARGE // 10**5), Fraction(40_000 * self.plan.charges), Fraction(failing // 4))
         granted(self.account("mixed"), "crew", share)
         self.budgets["crew"] = share

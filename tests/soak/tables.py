@@ -43,7 +43,7 @@ class Event(NamedTuple):
 
     @property
     def limits(self) -> Sums:
-        return _sums(self.allowance, self.more[4], self.more[6])
+        return _sums(self.allowance, max(0, self.more[4]), self.more[6], int(self.more[4] < 0))
 
 
 class Charge(NamedTuple):
@@ -93,10 +93,11 @@ class Account(NamedTuple):
     failing_limit: int = 0
     failing_spent: int = 0
     impure: int = 0
+    alpha: str = ""
 
     @property
     def limits(self) -> Sums:
-        return _sums(self.allowance, self.pure_limit, self.failing_limit)
+        return _sums(self.allowance, max(0, self.pure_limit), self.failing_limit, int(self.pure_limit < 0))
 
     @property
     def sums(self) -> Sums:
@@ -105,7 +106,12 @@ class Account(NamedTuple):
     @property
     def either(self) -> bool:
         """Whether one of its two sums within its limit is enough."""
-        return self.meter == "renyi" and self.parent is None
+        return self.meter == "renyi" and self.parent is None and not self.of_rhos
+
+    @property
+    def of_rhos(self) -> bool:
+        """Whether it keeps deltas beside rhos, and no epsilons."""
+        return self.meter == "renyi" and self.alpha == "1"
 
 
 def _sums(main: int, pure: int, failing: int, impure: int = 0) -> Sums:

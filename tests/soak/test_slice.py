@@ -22,12 +22,13 @@ from soak.witness import Said, Witness
 from soak.writers import KINDS, Noise, Real, cost, left, piece
 from sordino.errors import BudgetExceeded
 from sordino.ledger import Budget, Ledger
+from sordino.ledger.amounts import Meter, exact_amounts
 from sordino.ledger.renyi import amounts_at
 from sordino.ledger.store import sqlite
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOUT = {"adjacency": "add-remove", "unit": "customer", "source": "name:orders"}
-QUICK = ("generous", "forgiving", "noise-first", "forgotten-flag")
+QUICK = ("generous", "forgiving", "noise-first", "forgotten-flag", "returned-delta")
 
 
 def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
@@ -88,8 +89,8 @@ def test_a_slice_finds_nothing(tmp_path, place, kinds):
         happened.pop("full disk")
     assert all(counts[happened[kind]] for kind in kinds if kind in happened)
     assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (0, 0, 0, 0)
-    assert counts["verified"] == counts["accounts"] == 9
-    assert "0 overspent, 0 drawn charges lost, verify sound 9 of 9, 0 findings" in said
+    assert counts["verified"] == counts["accounts"] == 10
+    assert "0 overspent, 0 drawn charges lost, verify sound 10 of 10, 0 findings" in said
 
 
 @pytest.mark.slow
@@ -413,3 +414,16 @@ def test_amounts_are_those_that_a_ledger_charges():
                 found = amounts_at(one.cost, Fraction(ORDER)).rounded_up()
                 assert Sums(*map(Fraction, found[:3])).charges(one.adds), one
                 assert found.impure == one.adds.impure
+    for size in (0, 1, 2, 3, 4, 500, 2999):
+        for kind in KINDS:
+            one = piece("deltas", size, TWO_THIRDS, kind)
+            found = exact_amounts(one.cost, Meter("zcdp", Fraction(1))).rounded_up()
+            assert Sums(*map(Fraction, found[:3])).charges(one.adds), one
+            assert found.impure == one.adds.impure == 1
+
+
+def test_an_account_of_rhos_has_no_limit_for_epsilons():
+    limits = Sums(Fraction(5), Fraction(0), Fraction(5), 1)
+    for spent, over in (((5, 0, 5, 1), 0), ((6, 0, 5, 1), 1), ((5, 0, 7, 1), 2), ((-3, 0, 0, 1), 3)):
+        found = excess(Sums(*map(Fraction, spent[:3]), spent[3]), limits, either=False)
+        assert max(0, found) == over

@@ -104,6 +104,25 @@ def either_share() -> None:
     _put_rule("parent IS NULL AND impure = 0", "impure = 0")
 
 
+def returned_delta() -> None:
+    """A settlement gives back the delta of what has not failed, as if it were an epsilon that was not spent."""
+    first, *rest = schema.SETTLE.statements
+    settle = replace(
+        schema.SETTLE, statements=(first.replace(":failing = failing_drawn", ":failing >= 0"), *rest)
+    )
+    assert settle != schema.SETTLE
+    operations = tuple(settle if one is schema.SETTLE else one for one in schema.OPERATIONS)
+    for module in (schema, postgres):
+        _put(module, "OPERATIONS", operations)
+    _put(schema, "SETTLE", settle)
+    do = Charge._do
+
+    def done(self: Charge, operation: Any, parameters: Any) -> bool:
+        return do(self, operation, parameters | ({"failing": 0} if operation is settle else {}))
+
+    _put(Charge, "_do", done)
+
+
 # ---- draws that are forgotten ---------------------------------------------------------------------------------------------
 
 
@@ -221,6 +240,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "forgiving": forgiving,
     "forgotten-flag": forgotten_flag,
     "either-share": either_share,
+    "returned-delta": returned_delta,
     "behind": behind,
     "noise-first": noise_first,
     "asynchronous": asynchronous,

@@ -19,10 +19,21 @@ from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, NoReturn
 
-from soak.amounts import NANO, ORDER, Sums, of_approximate, of_pure, of_rho, of_stage, total
+from soak.amounts import (
+    NANO,
+    ORDER,
+    Sums,
+    of_approximate,
+    of_firm_epsilon,
+    of_pure,
+    of_rho,
+    of_rhos,
+    of_stage,
+    total,
+)
 from soak.witness import Witness
 from sordino import receipt
-from sordino.cost import ZCDP, Approximate, GumbelStage, Pure
+from sordino.cost import ZCDP, Approximate, ApproximateZCDP, GumbelStage, Pure
 from sordino.errors import BudgetExceeded, LedgerError
 from sordino.ledger import Charge, Ledger
 from sordino.sensitivity import COUNTING
@@ -33,6 +44,7 @@ _DELTA_REMAINS = re.compile(r"but ([-+.0-9e]+) remains for releases that may fai
 _STAGES = [(Fraction(n, 5000), monotone) for n in (1, 7) for monotone in (True, False)]
 KINDS = ("pure", "stage", "rho", "approximate")
 _HOW_OFTEN = {"mixed": (40, 20, 20, 20), "crew": (50, 25, 2, 23), "either": (70, 30, 0, 0)}
+_HOW_OFTEN |= {"deltas": (30, 0, 30, 40)}
 """Of accounts with a delta: how often they are charged each of these kinds."""
 _NAP = 0.005
 
@@ -160,6 +172,8 @@ def piece(account: str, size: int, part: Fraction, kind: str) -> Piece:
         return Piece(cost(worst, meter), Sums(worst), cost(worst * part, meter), Sums(spends))
     third = Fraction(size, 3) / NANO
     epsilon = third * (30_000 if account == "either" else 3000)
+    if account == "deltas":
+        return _beside_rhos(kind, third, part, own=bool(size % 2))
     if kind == "pure":
         adds, spent = of_pure(epsilon), Pure(epsilon=epsilon * part)
         return Piece(Pure(epsilon=epsilon), adds, spent, adds._replace(pure=adds.pure * part))
@@ -266,6 +280,21 @@ def _live(job: Job, parent: int) -> None:
             if os.getppid() != parent or time.monotonic() > job.until:
                 os._exit(0)
     os._exit(0)
+
+
+def _beside_rhos(kind: str, rho: Fraction, part: Fraction, *, own: bool) -> Piece:
+    """Return what an account of rhos that keeps deltas is charged; nothing of it comes back."""
+    epsilon, delta = rho * 30_000, rho / NANO
+    if kind == "pure":
+        adds = of_firm_epsilon(epsilon)
+        return Piece(Pure(epsilon=epsilon), adds, Pure(epsilon=epsilon * part), adds)
+    if kind == "rho":
+        one, adds = ZCDP(rho=rho), of_rhos(rho)
+    elif own:
+        one, adds = ApproximateZCDP(rho=rho, delta=delta), of_rhos(rho, delta)
+    else:
+        one, adds = Approximate(epsilon=epsilon, delta=delta), of_firm_epsilon(epsilon, delta)
+    return Piece(one, adds, one, adds)
 
 
 class _Writer:

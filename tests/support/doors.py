@@ -22,6 +22,7 @@ from sordino.session.table_numbers import Numbers, TableNumbers
 
 COUNTING = sd.COUNTING
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
+UNLISTED = Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=2)
 COLUMN = {"adjacency": "add-remove", "cap": 1e9, "epsilon": 1}
 SMOOTH = {"beta": 0.05, "candidates": 4, "ceiling": 8, "floor": 0.5, "epsilon": 1}
 
@@ -45,6 +46,12 @@ def _clip(estimator: Any, entropy: Any) -> Any:
 
 def _release(make: Callable[[], Any]) -> Door:
     return lambda plant, entropy: make().release(_answers(plant), entropy=entropy)
+
+
+def _unlisted(make: Callable[[], Any]) -> Door:
+    return lambda plant, entropy: make().release(
+        _answers(plant), labels=["a", f"label {plant}", "b", "c"], entropy=entropy
+    )
 
 
 def _one(make: Callable[[], Any]) -> Door:
@@ -96,6 +103,13 @@ def _table(plant: Any, entropy: Any) -> Any:
 def _local(plant: Any, entropy: Any) -> Any:
     mechanism = sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
     return LocalReports(mechanism=mechanism).release(iter([np.array([3.0, float(plant)])]), entropy=entropy)
+
+
+def _refined(plant: Any, entropy: Any) -> Any:
+    first = sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)
+    # Far from the answer, so that the first noise is no secret of its own.
+    seen = sd.Value(value=3.0, standard_error=1414.0, mechanism=first, cost=first.cost, simulated=False)
+    return sd.RefinedLaplace(first=first, epsilon=0.001).release(plant, values=seen, entropy=entropy)
 
 
 def _markers(plant: Any, entropy: Any) -> Any:
@@ -166,8 +180,14 @@ DOORS: dict[str, Door] = {
     "HybridTopK.release": _release(
         lambda: sd.HybridTopK(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
     ),
+    "HistogramTopK.release": _release(
+        lambda: sd.HistogramTopK(k=2, epsilon=0.01, sensitivity=COUNTING.over(1 << 20))
+    ),
     "JointTopK.release": _release(lambda: sd.JointTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "LaplaceMechanism.release": _one(lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)),
+    "LimitedTopK.release": _unlisted(
+        lambda: sd.LimitedTopK(k=2, best=3, epsilon=0.001, delta=1e-9, sensitivity=COUNTING)
+    ),
     "LocalReports.release": _local,
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "PermuteAndFlip.release": _release(lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING)),
@@ -180,6 +200,7 @@ DOORS: dict[str, Door] = {
     ),
     "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
     "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
+    "RefinedLaplace.release": _refined,
     "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(
         epsilon=1, beta=0.05, ceiling=8, floor=0.5, law="quartic"
     ).release(plant, smooth_bound=2, entropy=entropy),
@@ -197,5 +218,11 @@ DOORS: dict[str, Door] = {
     ),
     "StepSelection.release": _release(lambda: sd.StepSelection(epsilon=1, sensitivity=EITHER)),
     "TableNumbers.release": _table,
+    "UnlistedHistogram.release": _unlisted(
+        lambda: sd.UnlistedHistogram(epsilon=0.01, delta=1e-9, sensitivity=UNLISTED, above=10**12)
+    ),
+    "UnlistedTopK.release": _unlisted(
+        lambda: sd.UnlistedTopK(k=2, epsilon=0.01, delta=1e-9, sensitivity=UNLISTED, above=10**12)
+    ),
     "most_significant": _markers,
 }

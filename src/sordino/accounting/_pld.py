@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 from sordino.accounting.parts import Parts, count_parts, total_of
 from sordino.constraints import POSITIVE, Number, shown
-from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
+from sordino.cost import Approximate, BoundedRange, Cost, GumbelStage, Pure, RandomizedChoice, Range
 from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
 from sordino.cost.keys import ordered
-from sordino.cost.loss_law import LARGEST, name_intervals
+from sordino.cost.loss_law import LARGEST, name_intervals, stage_masses
+from sordino.cost.randomized_choice import choice_masses
 from sordino.cost.turning import find_grid, find_turning, turning_masses, turns
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
@@ -28,6 +31,8 @@ SLACK = 1e-11  # more than the sums of dp_accounting were seen to lose in delta
 _TURNING_CELLS = (
     1 << 11
 )  # of all intervals that turn together: their losses are rounded to the interval anyway
+_STAGE_CELLS = 1 << 7  # of the law of a stage, on each side of no loss
+_WITH_LAW = Pure | Range | BoundedRange | Approximate | GumbelStage | RandomizedChoice
 MISSING = "dp-accounting is not installed; install sordino[dp-accounting]"
 
 
@@ -86,9 +91,9 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair, and an RDP with a
-        pure epsilon, a GumbelStage and a RandomizedChoice have that of the interval of their loss; ZCDP and
-        other RDP have none and are refused.
+        Fixed in advance. Pure, Range, BoundedRange, RandomizedChoice and Approximate have a dominating pair.
+        For a GumbelStage no least one is known: it gets one whose deltas lie a little above its own. An RDP
+        with a pure epsilon has that of the epsilon; ZCDP and other RDP have none and are refused.
     interval : number
         In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as
         long.
@@ -115,9 +120,9 @@ def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
 
 def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribution:
     """Return the distribution of the parts of a batch."""
-    parts = name_intervals(parts, stages=True)
+    parts = _name_laws(parts)
     for part, _ in parts:
-        if not isinstance(part, Pure | Range | BoundedRange | Approximate):
+        if not isinstance(part, _WITH_LAW):
             raise InvalidParameter(
                 f"{caller} needs costs with a dominating pair; "
                 f"{type(part).__name__} states a curve and has none."
@@ -152,16 +157,21 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
 
 def work_of(parts: Parts, width: Fraction) -> Fraction:
     """Return about how many intervals all sums of a batch have together; 0 if a part has no finite loss."""
-    listed = [
-        (part, count)
-        for part, count in name_intervals(parts, stages=True)
-        if isinstance(part, Pure | Range | BoundedRange | Approximate)
-    ]
-    return (
-        2 * _largest_total_loss(frozenset(listed)) / width * (1 + len(listed).bit_length())
-        if len(listed) == len(name_intervals(parts, stages=True))
-        else Fraction(0)
-    )
+    named = _name_laws(parts)
+    if not all(isinstance(part, _WITH_LAW) for part, _ in named):
+        return Fraction(0)
+    return 2 * _largest_total_loss(named) / width * (1 + len(named).bit_length())
+
+
+def _name_laws(parts: Parts) -> Parts:
+    """Return the parts, the interval of its loss in place of a curve or a stage without a law of its own."""
+    named: Counter[Cost] = Counter()
+    for part, count in name_intervals(parts, stages=False):
+        known: Cost = part
+        if isinstance(part, GumbelStage) and stage_masses(part, _STAGE_CELLS) is None:
+            known = part.interval
+        named[known] += count
+    return frozenset(named.items())
 
 
 def _largest_total_loss(parts: Parts) -> Fraction:
@@ -183,6 +193,14 @@ def _distribution_of_part(part: Cost, width: Fraction) -> Any:
     step = float(width)
     if isinstance(part, BoundedRange):
         return library.PrivacyLossDistribution(_bounded_range_distribution(part.epsilon_, width))
+    if isinstance(part, RandomizedChoice):
+        rate = round_up(part.epsilon_)
+        return _distribution_of_points((-rate, 0.0, rate), choice_masses(rate, part.choices), step)
+    if isinstance(part, GumbelStage):
+        known = stage_masses(part, _STAGE_CELLS) or ()  # there is one: `_name_laws`
+        cell = part.pure() / _STAGE_CELLS
+        losses = [round_up(cell * place) for place in range(-_STAGE_CELLS, _STAGE_CELLS + 1)]
+        return _distribution_of_points(losses, known, step)
     if not isinstance(part, Range):
         pair = (part.epsilon_, part.delta_) if isinstance(part, Approximate) else (part.pure(), 0)
         common = importlib.import_module("dp_accounting.pld.common")
@@ -208,12 +226,8 @@ def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: 
         masses = turning_masses(top, count, grid)
         reach = count * grid.most
         cell = top / grid.most
-        upper = {
-            round_up(cell * place): math.log(mass)
-            for place, mass in zip(range(-reach, reach + 1), masses, strict=True)
-            if mass > 0
-        }
-        return _distribution_of_losses(upper, step, symmetric=True)
+        losses = [round_up(cell * place) for place in range(-reach, reach + 1)]
+        return _distribution_of_points(losses, masses, step)
     low, high = round_up(other), round_up(top)
     # Both mirror images at once: with some probability nothing is learned, else randomized response of
     # the larger end.
@@ -223,6 +237,14 @@ def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: 
     upper = {high: at_high, 0.0: nothing, -high: at_high - high}
     one = _distribution_of_losses(upper, step, symmetric=True)
     return _compose_with_itself(one, count)
+
+
+def _distribution_of_points(losses: Sequence[float], masses: Sequence[float], step: float) -> Any:
+    """Return the distribution of a law that is its own mirror image, by its losses and their masses."""
+    listed = zip(losses, masses, strict=True)
+    return _distribution_of_losses(
+        {loss: math.log(mass) for loss, mass in listed if mass > 0}, step, symmetric=True
+    )
 
 
 def _distribution_of_losses(upper: dict[float, float], step: float, *, symmetric: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sordino.accounting._pld import dp_accounting
 from sordino.accounting.parts import count_parts, total_of
-from sordino.cost import RDP, Approximate, Cost, Pure
+from sordino.cost import RDP, Approximate, ApproximateZCDP, Cost, Pure
 from sordino.cost.conversion import round_up
 from sordino.cost.keys import ordered
 from sordino.cost.rdp import steps_of
@@ -77,7 +77,7 @@ def _bounding_line(part: Cost) -> tuple[Any, Any]:
         # Laplace noise is at most its rho times the order, so that the curve lies below a line.
         noise = 0 if part.laplace is None else laplace_rho(part.laplace, steps_of(part))
         return part.rho + noise, part.constant
-    if isinstance(part, Approximate) or part.zcdp() == math.inf:
+    if isinstance(part, Approximate | ApproximateZCDP) or part.zcdp() == math.inf:
         raise InvalidParameter(
             f"dp_accounting has no event for {part!r}; use accounting.pld or compose(...).epsilon(delta)."
         )

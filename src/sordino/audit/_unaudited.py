@@ -164,6 +164,12 @@ _UNAUDITED_GUARANTEES = (
         why=_WHY_NO_DATA,
     ),
     Unaudited(
+        name="choose_top_k",
+        statement="Whether a list or a set is chosen depends on public numbers alone.",
+        proof="choosing-a-selector.md",
+        why=_WHY_NO_DATA,
+    ),
+    Unaudited(
         name="Session.randomize and mean_of_reports",
         statement=(
             "Reports of the records of one unit are M epsilon-private; "
@@ -207,6 +213,27 @@ _UNAUDITED_GUARANTEES = (
         statement="A row has one number inside its interval; intervals, clear order and true bounds "
         "hold with the stated confidence.",
         proof="selected-rows.md",
+        why=_WHY_POST_PROCESSING,
+    ),
+    Unaudited(
+        name="Session.refine",
+        statement="All looks are at the same answers; each is refined once, and all are paid for.",
+        proof="refining.md",
+        why=(
+            "its noise is that of RefinedLaplace, which is audited; "
+            "what is kept, handed out and charged is proved, and tested look by look."
+        ),
+    ),
+    Unaudited(
+        name="Ladder",
+        statement="Intervals of all looks hold together with 95 %, wherever one stops.",
+        proof="refining.md",
+        why=_WHY_POST_PROCESSING,
+    ),
+    Unaudited(
+        name="add_rows, divide_rows, rank_rows and combine_looks",
+        statement="Intervals of figures that are made of rows hold with the stated confidence.",
+        proof="refining.md",
         why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
@@ -271,7 +298,10 @@ _UNAUDITED_GUARANTEES = (
     ),
     Unaudited(
         name="Budget(epsilon=, delta=)",
-        statement="All that an account at one Rényi order lets through is (epsilon, delta)-private together.",
+        statement=(
+            "All that an account at one Rényi order, or one of rhos that keeps deltas, lets through is "
+            "(epsilon, delta)-private together."
+        ),
         proof="renyi-accounts.md",
         why=_WHY_COMPOSITION,
     ),

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self, final
 
 from sordino.audit.report import Delta, Divergence, ExactReport, Witness
 from sordino.constraints import shown
-from sordino.cost import BoundedRange, Cost, GumbelStage, Pure, Range
+from sordino.cost import Approximate, ApproximateZCDP, BoundedRange, Cost, GumbelStage, Pure, Range
 from sordino.cost.conversion import round_down, round_up
 from sordino.errors import InvalidParameter
 
@@ -62,9 +62,28 @@ class Claimed:
             )
         return cost
 
+    @property
+    def firm(self) -> Fraction | float:
+        """The epsilon of the whole claim: a pure one, or the one that holds but for a failure; else inf."""
+        return self.whole.epsilon_ if isinstance(self.whole, Approximate) else self.whole.pure()
+
     def epsilon(self, output: Any) -> Fraction:
-        """Return the pure epsilon that is claimed for an output."""
-        pure = self.cost(output).pure()
+        """Return the epsilon that is claimed for an output: a pure one, or one that holds but for a failure.
+
+        Outputs may have epsilons of their own; the failure is one for all of them together.
+        """
+        own = self.cost(output)
+        if isinstance(self.whole, Approximate):
+            if not isinstance(own, Approximate) or (own.delta_, own.epsilon_) > (
+                self.whole.delta_,
+                self.whole.epsilon_,
+            ):
+                raise InvalidParameter(
+                    "Subject.cost_of must return costs Approximate(epsilon=, delta=) of no larger epsilon "
+                    "and delta where Subject.cost is one."
+                )
+            return _check_epsilon(own.epsilon_)
+        pure = own.pure()
         if not isinstance(pure, Fraction):
             raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
         # A ledger reserves the whole cost: no output may spend more.
@@ -100,24 +119,27 @@ class Claimed:
                 for alpha in _DEFAULT_ORDERS
                 if (finer or pure == math.inf) and _claimed_divergence(self.whole, alpha) < math.inf
             ]
-        if self.of is not None and pure == math.inf and not orders:
+        if self.of is not None and self.firm == math.inf and not orders:
             raise InvalidParameter(
                 "Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed."
             )
         where: list[Fraction | None]
         if epsilons is not None:
             where = [_check_epsilon(epsilon) for epsilon in epsilons]
-        elif isinstance(pure, Fraction):
-            where = [None, *(share * pure for share in _EPSILON_SHARES if finer)]
+        elif isinstance(self.firm, Fraction):
+            where = [None, *(share * self.firm for share in _EPSILON_SHARES if finer)]
         else:
+            # Of a rho that may fail beside that failure: below it nothing is claimed.
+            failing = self.whole.delta(math.inf) if isinstance(self.whole, ApproximateZCDP) else 0.0
+            at = [failing + d for d in _AUDITED_DELTAS if failing + d < 1]
             where = [
                 Fraction(self.whole.epsilon(d))
-                for d in _AUDITED_DELTAS
+                for d in at
                 if self.whole.epsilon(d) < _LARGEST_CLAIMED_EPSILON
             ]
         if not where:
             raise InvalidParameter("audit.exact needs epsilons=, where the claim says something about delta.")
-        if None not in where and isinstance(pure, Fraction):
+        if None not in where and isinstance(self.firm, Fraction):
             where = [*where, None]  # the claim itself is always looked at
         return Views(orders, where)
 
@@ -127,9 +149,10 @@ class Claimed:
         """Return what was found of the hockey stick with what is claimed: at the claim, and elsewhere."""
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
-            # A delta does not rise with epsilon, so the next smaller float claims no less.
-            claimed = 0.0 if epsilon is None else self.whole.delta(round_down(epsilon))
-            at = float(self.whole.pure() if epsilon is None else epsilon)
+            # A delta does not rise with epsilon, so the next smaller float claims no less. At the claim
+            # itself only a failure is left.
+            claimed = self.whole.delta(math.inf) if epsilon is None else self.whole.delta(round_down(epsilon))
+            at = float(self.firm if epsilon is None else epsilon)
             deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
         at_claim = deltas[where.index(None)] if None in where else None
         # A None behind other epsilons was added by `views`, not asked for: it is reported as `at_claim` only.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -38,11 +37,14 @@ from sordino.cli.options import (
     unit_options,
 )
 from sordino.cli.output import (
+    INTERVAL_OF_SELECTED,
     ONLY_MEASURED,
     SIMULATED,
     describe_cap,
+    describe_found,
     describe_release,
     describe_rows,
+    encode_json,
     format_cell,
     format_csv_line,
     without_gaps,
@@ -89,6 +91,7 @@ OF_TABLES = (
     "date_format",
     "measure_share",
     "measure_noise",
+    "method",
     "simultaneous",
     # The verdicts of a stream are written one by one, and whoever reads them keeps them.
     "output",
@@ -106,6 +109,7 @@ class VectorOptions:
     positives: int
     epsilon: Fraction
     adaptive: bool
+    method: Literal["gaps", "histogram"] | None
     noise: Literal["exponential", "laplace", "gumbel"] | None
     split: Fraction | Literal["variance", "success"] | None
     correction: Fraction | Literal["optimal"] | None
@@ -120,6 +124,7 @@ vector_options = gather(
     take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
     EPSILON,
     take(AboveRequest, "adaptive"),
+    take(AboveRequest, "method"),
     take(AboveRequest, "noise"),
     take(AboveRequest, "split", type=DecimalsOr("variance", "success"), metavar="SHARE"),
     take(AboveRequest, "correction", type=DecimalsOr("optimal"), metavar="R"),
@@ -160,8 +165,11 @@ def above(
 ) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Items below cost nothing. SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet,
-    duckdb:FILE#TABLE, excel:FILE#SHEET or postgresql://...#TABLE.
+    Where a unit has few items all are counted with noise, and those above T are released. Else they are asked
+    one after the other, those below cost nothing, and it stops after C.
+
+    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE, excel:FILE#SHEET or
+    postgresql://...#TABLE.
 
     With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
     once. Labels and the number of fields are public; answers move by at most --sensitivity S between
@@ -192,6 +200,7 @@ def above(
             where=where,
             adaptive=vector.adaptive,
             measure_share=measure_share,
+            method=vector.method,
             noise=vector.noise,
             measure_noise=measure_noise,
             split=vector.split,
@@ -205,8 +214,15 @@ def above(
     ended = (
         "all items were asked" if release.complete else "enough was found; items further back were not asked"
     )
-    notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
-    low = LOW if measure_share is None else MEASURED
+    if domain.hidden:
+        more, found = describe_found(release)
+        facts |= more
+        notes = [*found, f"Threshold: {float(vector.threshold):.12g}.", *notes]
+    else:
+        notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
+    by_histogram = release.method == "histogram"
+    low = INTERVAL_OF_SELECTED if by_histogram else LOW if measure_share is None else MEASURED
+    facts |= {"method": release.method}
     sure, told = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
     # Without --adaptive there is one test, and every branch is 0.
@@ -330,19 +346,18 @@ def _choose_verdict_writer(form: str, adjacency: str, receipt: Receipt) -> tuple
         return [format_csv_line(STREAM_COLUMNS)], lambda answer, verdict: format_csv_line(
             _list_verdict_fields(answer, verdict, adjacency, receipt).values()
         )
-    encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
     # label alone.
     ends: dict[bool, str] = {}
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_list_verdict_fields(answer, verdict, adjacency, receipt))
+            return encode_json(_list_verdict_fields(answer, verdict, adjacency, receipt))
         if verdict.simulated not in ends:
             row = _list_verdict_fields(answer, verdict, adjacency, receipt)
             del row["label"]
-            ends[verdict.simulated] = encode(row).removeprefix("{")
-        return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
+            ends[verdict.simulated] = encode_json(row).removeprefix("{")
+        return f'{{"label": {encode_json(answer.label)}, {ends[verdict.simulated]}'
 
     return [], line
 

@@ -74,3 +74,10 @@ def check_epsilon(ctx: click.Context, _param: click.Parameter, epsilon: Fraction
     """Ask whether the epsilon of a release is meant: before anything else of the command is done."""
     require_consent("--epsilon", epsilon, MOST_EPSILON, given=ctx.params["consent"])
     return epsilon
+
+
+def check_delta(ctx: click.Context, _param: click.Parameter, delta: Fraction | None) -> Fraction | None:
+    """Ask whether the delta of a release is meant, as `check_epsilon` does; None where none is given."""
+    if delta is not None:
+        require_small_delta(delta, None, given=ctx.params["consent"])
+    return delta

@@ -27,7 +27,9 @@ from sordino.cli.options import (
 )
 from sordino.cli.output import (
     INTERVAL,
+    INTERVAL_OF_SELECTED,
     describe_cap,
+    describe_found,
     describe_range,
     describe_release,
     describe_rows,
@@ -132,6 +134,8 @@ def histogram(
         "histogram", release, unit, where, item, domain, left_out=session.left_out
     )
     ranged, told = _describe_count_range(bounded, release)
+    if domain.hidden:
+        ranged, told = describe_found(release)
     sure, worth = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
     columns = ("item", "estimate", "low", "high", *true_columns)
@@ -139,7 +143,7 @@ def histogram(
         columns=columns,
         rows=[{name: row[name] for name in columns} for row in map(plain, release)],
         facts=facts | sure | ranged,
-        notes=[INTERVAL, *worth, *capped, *told, *notes],
+        notes=[INTERVAL_OF_SELECTED if domain.hidden else INTERVAL, *worth, *capped, *told, *notes],
     )
     write_release(sheet, run, partial(session.keep, release))
 

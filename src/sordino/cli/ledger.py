@@ -15,6 +15,8 @@ from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
     NUMBER,
+    REQUIRED_ACCOUNT as ACCOUNT,
+    REQUIRED_LEDGER as URL,
     CsvOptions,
     bare_csv_options,
     choose_format,
@@ -23,6 +25,7 @@ from sordino.cli.options import (
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines, write_rows
+from sordino.cli.statement import publish
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
@@ -34,14 +37,6 @@ from sordino.ledger.account.identity import has_no_place
 if TYPE_CHECKING:
     from sordino.sensitivity import Adjacency
 
-URL = click.option(
-    "--ledger",
-    "url",
-    metavar="URL",
-    required=True,
-    help="File of the ledger, or postgresql://USER@HOST/DATABASE.",
-)
-ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
 
@@ -115,6 +110,9 @@ _account_options = gather(
 @click.group(cls=NearGroup)
 def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
+
+
+ledger.add_command(publish)
 
 
 @ledger.command()
@@ -254,7 +252,7 @@ def export(url: str, account: str, form: str) -> None:
 @click.option(
     "--divergence", type=NUMBER, help="The share, from an account with the Renyi meter, at its order."
 )
-@click.option("--failures", type=NUMBER, help="Beside --divergence the share of the deltas of releases.")
+@click.option("--failures", type=NUMBER, help="Beside these the share of the deltas of releases.")
 @CONSENT
 @FORMAT
 def grant(
@@ -285,9 +283,10 @@ def grant(
     amount = given[f"--{parent.measure}"]
     assert amount is not None  # noqa: S101  (exactly one was given)
     POSITIVE(f"--{parent.measure}", amount)
-    if failures is not None and not of_renyi:
+    if failures is not None and not of_renyi and parent.failures is None:
         raise InvalidParameter(
-            f"--failures needs an account with the meter renyi; {account!r} has {parent.meter}."
+            "--failures needs an account that keeps a part of its delta for failures; "
+            f"{account!r} with the meter {parent.meter} keeps none."
         )
     # A rho is judged by the epsilon that it means at the delta of the account, and a divergence is below it.
     worth = amount if rho is None else Fraction(ZCDP(rho=rho).epsilon(parent.delta))
@@ -447,6 +446,7 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
             f"{statement['source']}."
         ),
         *_say_renyi(statement),
+        *_say_failures(statement.get("failures")),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
     ]
@@ -454,8 +454,8 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
         notes.append(f"Converted into account {statement['successor']}, which goes on for it.")
     elif "more_like_the_last" in statement:
         notes.append(f"More charges like the last one that fit: {statement['more_like_the_last']:,}.")
-    # Beside its divergence what a charge takes from the two other sums.
-    more = ("epsilon", "delta") if "renyi" in statement else ()
+    # Beside its divergence or rho what a charge takes from the other sums.
+    more = ("epsilon", "delta") if "renyi" in statement else ("delta",) if "failures" in statement else ()
     columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
     write_rows(form, columns, listed, statement, notes)
 
@@ -483,6 +483,11 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
             f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at delta "
             f"{statement['delta']:.12g}; of the divergences {used:.3g} %."
         )
-    if sums["failures_limit"]:
-        notes.append(f"Deltas of releases: {sums['failures_spent']:.6g} of {sums['failures_limit']:.6g}.")
-    return notes
+    return notes + _say_failures({"limit": sums["failures_limit"], "spent": sums["failures_spent"]})
+
+
+def _say_failures(sums: dict[str, Any] | None) -> list[str]:
+    """Return what the account says of the deltas of releases, if it keeps a part of its own for them."""
+    if not sums or not sums["limit"]:
+        return []
+    return [f"Deltas of releases: {sums['spent']:.6g} of {sums['limit']:.6g}."]

@@ -11,6 +11,7 @@ from typing import Any, Literal, final
 
 import click
 
+from sordino.cli.consent import require_small_delta
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.missing import describe_missing, describe_numbers
 from sordino.cli.options import (
@@ -33,9 +34,10 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_range, describe_release, format_cell
+from sordino.cli.output import describe_found, describe_range, describe_release, format_cell
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
+from sordino.constraints import COUNT
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
@@ -100,6 +102,8 @@ class FigureOptions:
     by: str | None
     labels: LabelOptions
     groups_per_unit: int | None
+    most_groups: int | None
+    search_share: Fraction | None
     bounded: tuple[Fraction, Fraction] | None = None
     noise: Literal["laplace", "gaussian"] | None = None
     unit: UnitOptions
@@ -148,6 +152,8 @@ def _stack_column_options(request: type[ColumnRequest[Any]]) -> Callable[[Any], 
         take(request, "by", metavar="COL"),
         label_options,
         take(request, "groups_per_unit", type=int, metavar="G"),
+        take(request, "most_groups", metavar="N"),
+        take(request, "search_share", metavar="SHARE"),
     )
 
 
@@ -249,6 +255,8 @@ def _release_figure(
     """Ask for a figure and write it; only quantiles have the last four parameters."""
     run, bounds = asked.run, asked.bounded
     domain = _choose_group_domain(asked)
+    if domain is not None and domain.hidden and size_hint is not None:
+        _check_hint(asked, size_hint)
     own: dict[str, Any] = {}
     if kind == "quantile":
         # A single q asks for `Quantile`, several for `Quantiles`.
@@ -270,6 +278,8 @@ def _release_figure(
             where=asked.where,
             by=asked.by,
             groups_per_unit=asked.groups_per_unit,
+            most_groups=asked.most_groups,
+            search_share=asked.search_share,
             lower=None if asked.lower == "none" else asked.lower,
             # On the command line a unit is whom the guarantee protects, so this one is called --scale.
             unit=asked.scale,
@@ -281,6 +291,8 @@ def _release_figure(
         )
     # The labels of a release in groups are those of the column of the groups.
     missing, counted_so = describe_missing(kind, asked.column, release)
+    if domain is not None and domain.hidden:
+        missing.append("rows of groups that were not found")
     facts, notes = describe_release(
         kind,
         release,
@@ -307,13 +319,14 @@ def _release_figure(
         said.insert(0, VALUES)
     if "too_few" in columns:
         said.append(TOO_FEW_OF_SUM if kind == "sum" else TOO_FEW)
-    if bounds is not None:
-        # All groups have the same range, so the first one speaks for all.
-        ranged, told = describe_range(
-            bounds, release.rows[0].release if isinstance(release, Groups) else release
-        )
-        said, facts = [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
+    if not pairs:
+        # Nobody listed the groups, and none was found.
+        said = []
+    elif bounds is not None:
+        # All groups have the same range, so the first one speaks for all.
+        ranged, told = describe_range(bounds, pairs[0][1])
+        said, facts = [MOVED, *told], facts | ranged
     rows = [
         {"item": item} | row if grouped else row
         for item, one in pairs
@@ -325,8 +338,8 @@ def _release_figure(
     ]
     if grouped:
         facts |= {"groups_per_unit": asked.groups_per_unit or 1}
-        each = list_spent(release.rows[0].release.cost)
-        notes.append(f"Each group was released with {describe_spent(each)}.")
+        more, told = _describe_groups(release, asked.most_groups)
+        facts, notes = facts | more, [*notes, *told]
     sheet = Sheet(
         columns=("item", *columns) if grouped else columns,
         rows=rows,
@@ -360,12 +373,38 @@ def _choose_group_domain(asked: FigureOptions) -> Domain | None:
             "--domain-range": asked.labels.domain_range,
             "--domain-sql": asked.labels.domain_sql,
             "--assume-public": asked.labels.assume_public,
+            "--unlisted": asked.labels.unlisted,
+            "--delta": asked.labels.delta,
+            "--least": asked.labels.least,
             "--groups-per-unit": asked.groups_per_unit,
+            "--most-groups": asked.most_groups,
+            "--search-share": asked.search_share,
         }
     )
     if given:
         raise InvalidParameter(f"{given[0]} needs --by, the column of the groups.")
     return None
+
+
+def _check_hint(asked: FigureOptions, size_hint: int) -> None:
+    """Refuse a delta at which of so many rows somebody's label would be released, unless that is meant."""
+    # The hint is of rows, of which a unit has at most so many.
+    units = -(-COUNT("--size-hint", size_hint) // max(1, asked.unit.max_rows or 1))
+    require_small_delta(asked.labels.delta or Fraction(0), units, given=asked.run.consent)
+
+
+def _describe_groups(release: Groups, most: int | None) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release in groups says of them: facts, and notes on what found them and what each had."""
+    facts: dict[str, Any] = {}
+    notes: list[str] = []
+    if release.label_threshold is not None:
+        facts, notes = describe_found(release, most)
+        notes.append(f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}.")
+    # Where nobody listed the groups, there may be none.
+    if release.rows:
+        each = list_spent(release.rows[0].release.cost)
+        notes.append(f"Each group was released with {describe_spent(each)}.")
+    return facts, notes
 
 
 def _list_quantiles(

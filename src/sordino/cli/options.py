@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import click
 
-from sordino.cli.consent import CONSENT, check_epsilon
+from sordino.cli.consent import CONSENT, check_delta, check_epsilon
 from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
+from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
@@ -67,7 +67,7 @@ _DECIMAL_PATTERN = re.compile(
 NUMBER = Decimals()
 # What an option takes, by the rule of its parameter.
 _KINDS: dict[int, dict[str, Any]] = {
-    **{id(rule): {"type": NUMBER} for rule in (POSITIVE, FINITE, SHARE)},
+    **{id(rule): {"type": NUMBER} for rule in (POSITIVE, NOT_NEGATIVE, FINITE, SHARE)},
     id(COUNT): {"type": int},
     id(TRUTH): {"is_flag": True},
 }
@@ -184,6 +184,14 @@ ACCOUNT = click.option("--account", metavar="NAME", help="Account of the ledger 
 NO_LEDGER = click.option(
     "--no-ledger", is_flag=True, help="Release without an account: nothing remembers what is spent."
 )
+REQUIRED_LEDGER = click.option(
+    "--ledger",
+    "url",
+    metavar="URL",
+    required=True,
+    help="File of the ledger, or postgresql://USER@HOST/DATABASE.",
+)
+REQUIRED_ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 FORMAT = click.option(
     "--format",
     "form",
@@ -334,6 +342,9 @@ class LabelOptions:
     domain_range: str | None
     domain_sql: str | None
     assume_public: bool
+    unlisted: bool
+    delta: Fraction | None
+    least: int | None
 
 
 label_options = gather(
@@ -353,6 +364,22 @@ label_options = gather(
         "--assume-public",
         is_flag=True,
         help="Declare the labels of SOURCE public. This is printed and recorded.",
+    ),
+    click.option(
+        "--unlisted", is_flag=True, help="Nobody lists the labels: find those that many units have. --delta."
+    ),
+    click.option(
+        "--delta",
+        type=NUMBER,
+        metavar="D",
+        callback=check_delta,
+        help="With --unlisted: what may be spent of a delta on labels, such as 1e-6.",
+    ),
+    click.option(
+        "--least",
+        type=int,
+        metavar="L",
+        help="With --unlisted: labels of fewer than L units are never looked at [default: 1].",
     ),
 )
 

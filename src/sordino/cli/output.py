@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -28,8 +29,20 @@ if TYPE_CHECKING:
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
 ONLY_MEASURED = "estimate: the fresh measurement, unbiased; Gumbel noise selects without gaps."
+FROM_GAPS = (
+    "estimate: down to the threshold where that ended the list, too high after selection; else nothing."
+)
+FROM_HISTOGRAM = "estimate: the best of a noisy histogram; too high on average for the last rows."
+INTERVAL_OF_SELECTED = (
+    "low and high: interval of each count; allows for the selection, so that the low end of a row that was "
+    "barely selected lies far down."
+)
+MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
+A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
+# Control characters beyond ASCII, and signs that turn the direction of what follows.
+_MORE_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
     "standard_error",
@@ -54,6 +67,7 @@ MARKS = (
     "epsilon",
     "delta",
     "rho",
+    "failures",
     "id",
     "time",
     "account",
@@ -86,7 +100,7 @@ def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> No
     all.
     """
     if form == "json":
-        text = json.dumps({**sheet.facts, "rows": list(sheet.rows)}, ensure_ascii=False, indent=2) + "\n"
+        text = encode_json({**sheet.facts, "rows": list(sheet.rows)}, indent=2) + "\n"
     elif form == "csv":
         marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts}
         names = [*sheet.columns, *marks]
@@ -103,6 +117,16 @@ def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> No
         output.finish()
     else:
         write_lines([text.removesuffix("\n")] if text else [])
+
+
+def encode_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON with letters of all alphabets as they are, and all control characters spelled out.
+
+    JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not steer it.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # They stand inside of strings alone.
+    return _MORE_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -223,7 +247,8 @@ def describe_release(
     )
     facts |= list_noises(release.mechanism)
     if domain is not None:
-        left_out = (*left_out, f"rows whose {item} is no label of the domain")
+        no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
+        left_out = (*left_out, f"rows whose {item} {no_label or 'is no label of the domain'}")
     # Empty where every row counts.
     facts["left_out"] = list(left_out)
     notes = [
@@ -243,7 +268,7 @@ def _describe_noise(facts: Mapping[str, Any]) -> list[str]:
     if not {selected, measured} & {"gumbel", "gaussian"}:
         return []
     # One kind of noise, or one to select and one to measure.
-    both = f"{selected} to select, {measured} to measure" if measured else selected
+    both = f"{selected} to select, {measured} to measure" if selected and measured else selected or measured
     return [f"Noise: {both}; chosen for what the account gets from it unless it was asked for by name."]
 
 
@@ -252,13 +277,43 @@ def without_gaps(facts: Mapping[str, Any]) -> bool:
     return facts.get("noise") == "gumbel"
 
 
-def describe_rows(release: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return what the intervals of several rows are worth, alone and together: facts and notes."""
+def describe_found(release: Any, most: int | None = None) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release of labels that nobody listed says of those that it found: facts and notes."""
+    found, threshold = len(release), release.label_threshold
+    among = "" if most is None else f" of at most {most}"
+    # Without a bound on the labels of a unit the threshold hangs on a private count.
+    needed = f"about {threshold} units" if threshold else "many units"
+    facts = {} if threshold is None else {"label_threshold": threshold}
+    notes = [
+        f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that is missing "
+        "nothing follows: it may have fewer, or not exist."
+    ]
+    # Only a top has several ways to find labels.
+    if why := getattr(release, "why", None):
+        return facts | {"why": why}, [*notes, f"Method: {release.method}. {why}"]
+    return facts, notes
+
+
+def describe_rows(release: Any, *, on_average: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """Return what the intervals of several rows are worth, alone and together: facts and notes.
+
+    With `on_average` the share of intervals that hold is promised on average, not of each.
+    """
     facts = {"confidence": release.confidence, "confidence_together": release.together}
-    each, together = (format_share(share) for share in facts.values())
+    each = format_share(release.confidence)
     if len(release) < 2:
         return facts, [f"It holds with {each}."]
-    return facts, [f"Each interval holds with {each}; all {len(release)} together with at least {together}."]
+    if on_average:
+        alone = f"On average at least {each} of the intervals hold"
+        return facts, [f"{alone}; {_describe_together(release)}."]
+    return facts, [f"Each interval holds with {each}; {_describe_together(release)}."]
+
+
+def _describe_together(release: Any) -> str:
+    """Return what is promised of all intervals together."""
+    if not release.together:
+        return "nothing is promised of all together (--simultaneous)"
+    return f"all {len(release)} together with at least {format_share(release.together)}"
 
 
 def format_share(share: float) -> str:

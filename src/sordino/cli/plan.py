@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -21,7 +20,7 @@ from sordino.cli.options import (
     gather,
     statement_options,
 )
-from sordino.cli.output import write_lines
+from sordino.cli.output import encode_json, write_lines
 from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
@@ -36,7 +35,7 @@ from sordino.mechanisms import (
 )
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
-from sordino.sensitivity import Adjacency
+from sordino.sensitivity import Adjacency, Sensitivity
 
 # Each name with its constructor, the options that it needs and those that it takes.
 _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
@@ -172,18 +171,15 @@ def accuracy(
     own = {
         name: _read_word_or_number(name, value) for name, value in vars(given).items() if value is not None
     }
+    if made is HybridTopK and answers >= (given.k or 0):
+        # How many answers there are is public here: where they are just k, there is less noise.
+        own["candidates"] = answers
     planned = made(epsilon=epsilon, sensitivity=make_sensitivity(statement, adjacency), **own)
     found = accuracy_of(planned, answers=answers, alpha=alpha, beta=beta)
     chosen = choose_format(form)
     if chosen == "json":
         write_lines(
-            [
-                json.dumps(
-                    {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)),
-                    ensure_ascii=False,
-                    indent=2,
-                )
-            ]
+            [encode_json({"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), indent=2)]
         )
     elif chosen == "csv":
         # The `repr` of a float is its shortest decimal, which is read back as the same number.
@@ -241,9 +237,80 @@ def selector(
         made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
         said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
         listed = [{"mechanism": name, "success": success} for name, success in rows]
-        write_lines([json.dumps(said | {"alternatives": listed}, ensure_ascii=False, indent=2)])
+        write_lines([encode_json(said | {"alternatives": listed}, indent=2)])
     elif chosen == "csv":
         write_lines(["mechanism,success", *(f"{name},{success!r}" for name, success in rows)])
+    else:
+        write_lines([found.why])
+
+
+@plan.command(name="top-k")
+@click.option("-k", "--k", type=int, required=True, help="How many counts are selected.")
+@click.option(
+    "-m", "--candidates", type=int, metavar="M", required=True, help="How many counts there are, with zeros."
+)
+@PLANNED_EPSILON
+@statement_options
+@ADJACENCY
+@click.option(
+    "--kth-count", type=NUMBER, metavar="N", help="About how large the K-th count is, a public guess."
+)
+@click.option(
+    "--decay",
+    type=NUMBER,
+    default="0.5",
+    show_default=True,
+    help="How fast counts fall down to the K-th, as 1/rank^DECAY: 1 for Zipf's law, 0 for equal ones.",
+)
+@click.option("--ordered", is_flag=True, help="The order or gaps are wanted, which a set has not.")
+@FORMAT
+def top_k(
+    k: int,
+    candidates: int,
+    epsilon: Fraction,
+    statement: StatementOptions,
+    adjacency: Adjacency,
+    kth_count: Fraction | None,
+    decay: Fraction,
+    ordered: bool,
+    form: str | None,
+) -> None:
+    """Say whether a list or a set finds more of the K largest of M counts, and why.
+
+    --epsilon is what chooses: of `sordino top` its --selection-share. Without --sensitivity they are counts
+    of units.
+    """
+    from sordino.plan import choose_top_k
+
+    counted = Sensitivity(bound=1, monotone=adjacency == "add-remove", adjacency=adjacency, step=1)
+    found = choose_top_k(
+        k=k,
+        m=candidates,
+        epsilon=epsilon,
+        sensitivity=counted if statement.sensitivity is None else make_sensitivity(statement, adjacency),
+        kth_count=kth_count,
+        decay=decay,
+        ordered=ordered,
+    )
+    name = type(found.mechanism).__name__
+    chosen = choose_format(form)
+    if chosen == "json":
+        made = {"name": name} | plain(parameters(found.mechanism))
+        said = {
+            "plan": "top-k",
+            "mechanism": made,
+            "kth": found.kth,
+            "needed": found.needed,
+            "why": found.why,
+        }
+        write_lines([encode_json(said, indent=2)])
+    elif chosen == "csv":
+        write_lines(
+            [
+                "mechanism,kth,needed",
+                f"{name},{'' if found.kth is None else repr(found.kth)},{found.needed!r}",
+            ]
+        )
     else:
         write_lines([found.why])
 

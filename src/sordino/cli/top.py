@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, cast
 
 import click
 
@@ -12,6 +12,7 @@ from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
     ITEM,
+    NUMBER,
     SOURCE,
     WHERE,
     CsvOptions,
@@ -25,11 +26,17 @@ from sordino.cli.options import (
     unit_options,
 )
 from sordino.cli.output import (
+    A_SET,
     BEFORE_SELECTION,
+    FROM_GAPS,
+    FROM_HISTOGRAM,
     INTERVAL,
+    INTERVAL_OF_SELECTED,
+    MEASURED_SET,
     ONLY_MEASURED,
     UNCLEAR,
     describe_cap,
+    describe_found,
     describe_release,
     describe_rows,
     without_gaps,
@@ -37,6 +44,7 @@ from sordino.cli.output import (
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
 from sordino.releases import plain
+from sordino.session.results import TopItems, TopSetItems
 from sordino.session.top_k import TopKRequest
 from sordino.sheet import Sheet
 
@@ -51,9 +59,12 @@ MADE_OF = ("measured", "combined")
 @label_options
 @unit_options
 @take(TopKRequest, "k", "-k", "--k")
+@take(TopKRequest, "as_set", "--set", "as_set")
+@take(TopKRequest, "method")
+@take(TopKRequest, "kth_count", metavar="N")
 @take(TopKRequest, "threshold", metavar="T")
 @EPSILON
-@take(TopKRequest, "selection_share")
+@take(TopKRequest, "selection_share", type=NUMBER)
 @take(TopKRequest, "noise")
 @take(TopKRequest, "measure_noise")
 @take(TopKRequest, "simultaneous")
@@ -66,9 +77,12 @@ def top(
     labels: LabelOptions,
     unit: UnitOptions,
     k: int,
+    as_set: bool,
+    method: Literal["gaps", "histogram"] | None,
+    kth_count: Fraction | None,
     threshold: Fraction | None,
     epsilon: Fraction,
-    selection_share: Fraction,
+    selection_share: Fraction | None,
     noise: Literal["exponential", "laplace", "gumbel"] | None,
     measure_noise: Literal["laplace", "gaussian"] | None,
     simultaneous: bool,
@@ -78,7 +92,7 @@ def top(
 ) -> None:
     """Release the K items of a public domain that the most distinct units touch.
 
-    They come with estimates, intervals and gaps.
+    They come with estimates, intervals and gaps; as a set without gaps, in the order of the domain.
 
     SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE,
     excel:FILE#SHEET or postgresql://...#TABLE.
@@ -86,7 +100,8 @@ def top(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
-        release = session.top_k(
+        # Which of the two it is, is known only here.
+        release: Any = session.top_k(
             item,
             k=k,
             epsilon=epsilon,
@@ -97,6 +112,9 @@ def top(
             noise=noise,
             measure_noise=measure_noise,
             simultaneous=simultaneous,
+            as_set=cast("Literal[False]", as_set),
+            method=method,
+            kth_count=kth_count,
             progress=progress,
         )
     facts, notes = describe_release("top", release, unit, where, item, domain, left_out=session.left_out)
@@ -104,21 +122,66 @@ def top(
         facts |= {"threshold": float(threshold), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
         notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
-    sure, told = describe_rows(release)
+    if domain.hidden:
+        more, told = describe_found(release, k)
+        facts |= more
+        notes = [*told, *notes]
+    make_sheet = _make_set_sheet if as_set else _make_list_sheet
+    write_release(make_sheet(release, unit, facts, notes), run, partial(session.keep, release))
+
+
+def _make_list_sheet(release: TopItems, unit: UnitOptions, facts: dict[str, Any], notes: list[str]) -> Sheet:
+    """Return the sheet of a list, best first."""
     true_columns, capped = describe_cap(unit, "items", ordered=True)
     columns = (*COLUMNS, *true_columns, "order_unclear", *MADE_OF)
-    sheet = Sheet(
+    measured = any(row.measured is not None for row in release)
+    sure, told = (
+        describe_rows(release, on_average=release.method == "histogram" and release.label_threshold is None)
+        if measured
+        else ({"confidence": release.confidence, "confidence_together": release.together}, [])
+    )
+    rows = [{name: row[name] for name in columns} for row in map(plain, release)]
+    # People are not shown columns that say nothing where nothing was measured; programs get all of them.
+    empty = [name for name in columns if not measured and all(row[name] is None for row in rows)]
+    return Sheet(
+        columns=columns,
+        rows=rows,
+        facts=facts | {"method": release.method} | sure,
+        notes=[
+            *_describe_estimates(release, facts, measured=measured),
+            *told,
+            *(capped if measured else []),
+            *([UNCLEAR] if release.rows else []),
+            *notes,
+        ],
+        hidden=tuple(dict.fromkeys((*MADE_OF, *empty))) if rows else MADE_OF,
+    )
+
+
+def _describe_estimates(release: TopItems, facts: dict[str, Any], *, measured: bool) -> list[str]:
+    """Return what a list says of its estimates and intervals."""
+    if release.method == "histogram":
+        return [FROM_HISTOGRAM, INTERVAL_OF_SELECTED]
+    if not measured:
+        return [FROM_GAPS]
+    return [ONLY_MEASURED if without_gaps(facts) else BEFORE_SELECTION, INTERVAL]
+
+
+def _make_set_sheet(
+    release: TopSetItems, unit: UnitOptions, facts: dict[str, Any], notes: list[str]
+) -> Sheet:
+    """Return the sheet of a set, in the order of the domain: names alone where nothing was measured."""
+    facts = {**facts, "set": True}
+    if release.confidence is None:
+        rows = [{"item": row.item} for row in release]
+        return Sheet(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *notes])
+    sure, told = describe_rows(release)
+    true_columns, capped = describe_cap(unit, "items")
+    columns = ("item", "estimate", "low", "high", *true_columns, "measured")
+    return Sheet(
         columns=columns,
         rows=[{name: row[name] for name in columns} for row in map(plain, release)],
         facts=facts | sure,
-        notes=[
-            ONLY_MEASURED if without_gaps(facts) else BEFORE_SELECTION,
-            INTERVAL,
-            *told,
-            *capped,
-            UNCLEAR,
-            *notes,
-        ],
-        hidden=MADE_OF,
+        notes=[A_SET, MEASURED_SET, INTERVAL, *told, *capped, *notes],
+        hidden=("measured",),
     )
-    write_release(sheet, run, partial(session.keep, release))

@@ -17,6 +17,7 @@ from sordino.cli.options import (
     StatementOptions,
     UnitOptions,
     is_quiet,
+    list_given,
     require_one,
 )
 from sordino.cli.output import SIMULATED
@@ -55,10 +56,21 @@ def make_domain(labels: LabelOptions) -> Domain:
         "--domain-range": labels.domain_range,
         "--domain-sql": labels.domain_sql,
         "--assume-public": labels.assume_public,
+        "--unlisted": labels.unlisted,
     }
     which = require_one(given, "which labels may be released")
     if labels.domain_column is not None and which != "--domain":
         raise InvalidParameter("--domain-column needs --domain FILE.")
+    more = list_given({"--delta": labels.delta, "--least": labels.least})
+    if which != "--unlisted" and more:
+        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
+    if which == "--unlisted":
+        if labels.delta is None:
+            raise InvalidParameter(
+                "--unlisted needs --delta D, the probability with which a label of a single unit may be "
+                "released: well below one over the number of units, such as 1e-6."
+            )
+        return Domain.unlisted(delta=labels.delta, least=1 if labels.least is None else labels.least)
     if which == "--assume-public":
         return Domain.assume_public()
     if labels.domain_range is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from sordino.cost.added import Added
 from sordino.cost.approximate import Approximate
+from sordino.cost.approximate_zcdp import ApproximateZCDP
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
@@ -16,7 +18,9 @@ from sordino.cost.zcdp import ZCDP
 __all__ = [
     "RDP",
     "ZCDP",
+    "Added",
     "Approximate",
+    "ApproximateZCDP",
     "BoundedRange",
     "Composition",
     "Cost",

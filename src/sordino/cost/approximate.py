@@ -14,6 +14,7 @@ Proof: docs/proofs/dominating-pairs.md.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,15 +27,12 @@ from sordino.cost.conversion import (
     checked_epsilon,
     digits,
     nearest,
-    pure_delta,
-    pure_epsilon,
-    pure_rdp,
     ratio,
     round_down,
     round_up,
     stated,
 )
-from sordino.cost.rho import pure_rho
+from sordino.cost.pure import Pure
 
 # ---- failure -----------------------------------------------------------------------------------------------
 
@@ -98,9 +96,52 @@ PROBABILITY = Constraint(
 )
 
 
+class MayFail(ABC):
+    """A cost that holds but for a failure of probability `delta_`: its views follow from the firm one."""
+
+    delta_: Fraction
+
+    @property
+    @abstractmethod
+    def firm(self) -> Any:
+        """What holds without the failure."""
+
+    def split_failure(self) -> tuple[Fraction, Any]:
+        """Return the probability that it fails, and what it costs otherwise."""
+        return self.delta_, self.firm
+
+    # A failure may give everything away: then any single log ratio may be infinite, and every divergence is.
+
+    def pure(self) -> Fraction | float:
+        """Return what holds without the failure if delta is 0, else inf."""
+        found: Fraction | float = self.firm.pure() if self.delta_ == 0 else math.inf
+        return found
+
+    def zcdp(self) -> Fraction | float:
+        """Return what holds without the failure if delta is 0, else inf."""
+        found: Fraction | float = self.firm.zcdp() if self.delta_ == 0 else math.inf
+        return found
+
+    def rdp(self, alpha: float) -> float:
+        """Return what holds without the failure if delta is 0, else inf."""
+        order = checked_alpha(alpha)
+        found: float = self.firm.rdp(order) if self.delta_ == 0 else math.inf
+        return found
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least proven epsilon at `delta`; inf below the delta of this cost."""
+        # The failure is set aside; what is left of delta is for the rest ("Guarantees that fail").
+        return kept_epsilon(self.delta_, checked_delta(delta), lambda left: self.firm.epsilon(Fraction(left)))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least proven delta at `epsilon`: the failure, and what the rest leaves besides."""
+        endless = checked_epsilon(epsilon) == math.inf
+        return raised_delta(self.delta_, 0.0 if endless else self.firm.delta(epsilon))
+
+
 @final
 @dataclass(frozen=True)
-class Approximate:
+class Approximate(MayFail):
     """(epsilon, delta)-differential privacy.
 
     Parameters
@@ -137,35 +178,10 @@ class Approximate:
     def __repr__(self) -> str:
         return f"Approximate(epsilon={digits(self.epsilon_)}, delta={digits(self.delta_)})"
 
-    def pure(self) -> Fraction | float:
-        """Return epsilon if delta is 0, else inf."""
-        # With a failure left, any single log ratio may be infinite: no pure epsilon holds.
-        return self.epsilon_ if self.delta_ == 0 else math.inf
-
-    def zcdp(self) -> Fraction | float:
-        """Return the rho of the pure epsilon if delta is 0, else inf."""
-        # A failure may give everything away, and then every divergence is infinite.
-        return pure_rho(self.epsilon_) if self.delta_ == 0 else math.inf
-
-    def rdp(self, alpha: float) -> float:
-        """Return the divergence of randomized response if delta is 0, else inf."""
-        order = checked_alpha(alpha)
-        return pure_rdp(round_up(self.epsilon_), order) if self.delta_ == 0 else math.inf
-
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta`; inf below the delta of this cost."""
-        # The failure is set aside; what is left of delta is for randomized response ("Guarantees that fail").
-        limit = stated(self.epsilon_)
-        return kept_epsilon(self.delta_, checked_delta(delta), lambda left: pure_epsilon(limit, left))
-
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon`: the failure, and what randomized response leaves besides."""
-        # From its own epsilon on only the failure is left.
-        least = checked_epsilon(epsilon)
-        return raised_delta(
-            self.delta_,
-            0.0 if least >= self.epsilon_ else pure_delta(round_up(self.epsilon_), round_down(least)),
-        )
+    @property
+    def firm(self) -> Pure:
+        """What holds without the failure: randomized response ("Guarantees that fail")."""
+        return Pure(epsilon=self.epsilon_)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters, exact and as floats."""

@@ -27,6 +27,7 @@ from sordino.cost.conversion import (
     settled,
     stated,
 )
+from sordino.cost.rho import pure_rho
 
 _BOUNDED_ROUNDING = 2.0**-49
 
@@ -71,8 +72,8 @@ class BoundedRange:
         return self.epsilon_
 
     def zcdp(self) -> Fraction:
-        """Return epsilon^2/8."""
-        return self.epsilon_**2 / 8
+        """Return epsilon^2/8, or from about 8 on the rho of its pure epsilon, which is smaller."""
+        return min(self.epsilon_**2 / 8, pure_rho(self.epsilon_))
 
     def rdp(self, alpha: float) -> float:
         """Return the largest divergence of a two-point pair over all places of the interval."""

@@ -17,6 +17,7 @@ from typing import Any, final
 
 from sordino.constraints import COUNT, WHOLE, shown
 from sordino.cost.approximate import Approximate, failure, kept_epsilon, raised_delta
+from sordino.cost.approximate_zcdp import ApproximateZCDP
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
     checked_alpha,
@@ -42,6 +43,8 @@ from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter
 
 Parts = frozenset[tuple[Cost, int]]
+FAILING = (Approximate, ApproximateZCDP)
+"""Costs with a `delta_` of their own, and a `firm` cost that holds without that failure."""
 
 
 @final
@@ -109,6 +112,11 @@ class Composition:
     def zcdp(self) -> Fraction | float:
         """Return the sum of the rhos."""
         return summed((part.zcdp(), count) for part, count in self.parts)
+
+    def split_failure(self) -> tuple[Fraction, Composition]:
+        """Return the probability that any part fails, and what all cost otherwise."""
+        failing, firm = split_failures(self.parts)
+        return failing, Composition(firm)
 
     def rdp(self, alpha: float) -> float:
         """Return the sum of the Rényi divergences of order `alpha`, in nats."""
@@ -183,13 +191,13 @@ def _find_lone_interval(parts: Parts) -> Cost | None:
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
     """Split off the probability that any part fails; the rest are the parts as they are without failure."""
-    failing = failure((part.delta_, count) for part, count in parts if isinstance(part, Approximate))
-    if not any(isinstance(part, Approximate) for part, _ in parts):
+    failing = failure((part.delta_, count) for part, count in parts if isinstance(part, FAILING))
+    if not any(isinstance(part, FAILING) for part, _ in parts):
         return failing, parts
     firm: Counter[Cost] = Counter()
     # Given that nothing fails, an (epsilon, delta) part is randomized response ("Guarantees that fail").
     for part, count in parts:
-        firm[Pure(epsilon=part.epsilon_) if isinstance(part, Approximate) else part] += count
+        firm[part.firm if isinstance(part, FAILING) else part] += count
     return failing, frozenset((part, count) for part, count in firm.items() if not _costs_nothing(part))
 
 

@@ -275,12 +275,25 @@ def _stage_lattice(stage: GumbelStage, count: int) -> Lattice | None:
     """Return the law whose curve joins points of the larger curve of both orders of a stage by chords."""
     # As many cells on both sides of 0, where the two curves cross.
     half = min(CELLS, (POINTS - 1) // count) // 2
+    masses_of_stage = stage_masses(stage, half)
+    if masses_of_stage is None:
+        return None
+    return Lattice(-stage.pure(), stage.pure() / half, masses_of_stage, count)
+
+
+def stage_masses(stage: GumbelStage, half: int) -> tuple[float, ...] | None:
+    """Return the masses of a law that dominates a stage in either order; None where none is proved.
+
+    They are at the losses -half, ..., half cells; `half` cells are the pure epsilon, and at most 128.
+    """
     rate, top = float(stage.epsilon_), round_up(stage.pure())
     if half < 4 or not rate > _SMALLEST_STAGE or top > _LARGEST_STAGE:
         return None
     ratios = [math.exp(top * j / half) for j in range(half + 1)]
     deltas = [stage_delta(rate, stage.monotone, top * j / half) for j in range(half)] + [0.0]
-    slopes = [(deltas[j + 1] - deltas[j]) / (ratios[j + 1] - ratios[j]) for j in range(half)] + [0.0]
+    # The step of the ratios as a share of them, which loses no digits.
+    growth = math.expm1(top / half)
+    slopes = [(deltas[j + 1] - deltas[j]) / (growth * ratios[j]) for j in range(half)] + [0.0]
     # Masses are changes of the slope; each is a difference, raised by more than it may have lost ("Chords").
     gains = [
         ratios[j] * max(slopes[j] - slopes[j - 1], 0.0) * (1 + _STAGE_SLACK) + _STAGE_SLACK * deltas[j]
@@ -289,7 +302,7 @@ def _stage_lattice(stage: GumbelStage, count: int) -> Lattice | None:
     # The curve is its own mirror image, and what is left is the mass of no loss.
     losses = [gain / ratio for gain, ratio in zip(gains, ratios[1:], strict=True)]
     rest = max(0.0, 1 - math.fsum(gains) - math.fsum(losses)) + 2 * _STAGE_SLACK
-    return Lattice(-stage.pure(), stage.pure() / half, (*reversed(losses), rest, *gains), count)
+    return (*reversed(losses), rest, *gains)
 
 
 def _units_per_nat(lattices: list[Lattice]) -> int | None:

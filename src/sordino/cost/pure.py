@@ -73,7 +73,7 @@ class Pure:
         # Epsilon and order are rounded up: the divergence falls with neither.
         return pure_rdp(round_up(self.epsilon_), checked_alpha(alpha))
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon(self, delta: float | Fraction) -> float:
         """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
         # The delta that is asked for is rounded down, which can only raise the answer.
         return pure_epsilon(stated(self.epsilon_), round_down(checked_delta(delta)))

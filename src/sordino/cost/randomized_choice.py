@@ -33,6 +33,8 @@ from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 
 # Outside, the pure epsilon says what is said.
 _SMALLEST_RATE, _LARGEST_RATE = 1e-7, 500.0
+# Below it epsilon itself is said, and the logarithms of the formula would leave the floats.
+_LEAST_RATE = 1e-290
 # The formulas below err by a few 2^-53 of the logarithms that are summed.
 _CHOICE_ROUNDING = 2.0**-48
 
@@ -151,7 +153,7 @@ def choice_delta(rate: float, choices: int, epsilon: float) -> float:
 
 def choice_rdp(rate: float, choices: int, alpha: float) -> float:
     """Return the divergence of order `alpha` > 1, rounded up and never above `rate`."""
-    if rate == 0 or math.isinf(rate) or math.isinf(alpha) or alpha * rate > 1 / _CHOICE_ROUNDING:
+    if rate <= _LEAST_RATE or math.isinf(rate) or math.isinf(alpha) or alpha * rate > 1 / _CHOICE_ROUNDING:
         return rate
     order = alpha - 1
     # The moment less 1 is (1 - e^(-(a-1)e)) (e^(ae) - 1) / (e^e + n - 1), summed by logarithms.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         prepare_counts as prepare_counts,
     )
     from sordino.data.questions.domain import Domain as Domain
+    from sordino.data.questions.groups import prepare_groups as prepare_groups
     from sordino.data.questions.records import (
         MarkerCounts as MarkerCounts,
         MarkerFile as MarkerFile,
@@ -50,6 +51,7 @@ _HOMES = {
     "csv.lines": ("CsvFormat",),
     "csv.answer_lines": ("Answer", "answer_lines"),
     "questions.domain": ("Domain",),
+    "questions.groups": ("prepare_groups",),
     "questions.totals": ("NumberQuestion", "prepare_numbers"),
     "sources.open": ("open_source",),
     "questions.counts": ("CountQuestion", "Counts", "prepare_counts"),

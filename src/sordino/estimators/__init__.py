@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from sordino.estimators.columns.bucket_counts import BucketCounts as BucketCounts
     from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
     from sordino.estimators.columns.column_release import NumbersShare as NumbersShare
+    from sordino.estimators.derived_rows import (
+        DerivedValue as DerivedValue,
+        RowRanks as RowRanks,
+        add_rows as add_rows,
+        combine_looks as combine_looks,
+        divide_rows as divide_rows,
+        rank_rows as rank_rows,
+    )
     from sordino.estimators.gaps import Estimates as Estimates, combine_gaps as combine_gaps
     from sordino.estimators.intervals import (
         interval as interval,
         lower_bound as lower_bound,
         p_value as p_value,
     )
+    from sordino.estimators.ladder import Ladder as Ladder
     from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
     from sordino.estimators.quantiles.quantile_interval import (
         QuantileEnds as QuantileEnds,
@@ -43,8 +52,17 @@ _HOMES = {
     "clipped.clipped_sum": ("ClippedSum",),
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
+    "derived_rows": (
+        "DerivedValue",
+        "RowRanks",
+        "add_rows",
+        "combine_looks",
+        "divide_rows",
+        "rank_rows",
+    ),
     "gaps": ("Estimates", "combine_gaps"),
     "intervals": ("interval", "p_value", "lower_bound"),
+    "ladder": ("Ladder",),
     "reports": ("ReportsMean", "mean_of_reports"),
     "quantiles.quantile": ("Quantile", "QuantileValue"),
     "quantiles.quantile_interval": ("QuantileEnds", "QuantileInterval"),

@@ -16,7 +16,7 @@ from typing import Any, final
 
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
-from sordino.releases import HybridTop
+from sordino.releases import HybridTop, UnlistedTop
 
 Law = Geometric | DiscreteLaplace
 
@@ -85,9 +85,9 @@ class Difference:
 
 
 def differences(found: Any) -> tuple[Difference, ...]:
-    """Return the law for each branch of what was found: a HybridTop, Positives or a Verdict."""
+    """Return the law for each branch of what was found by a noisy threshold."""
     mechanism = found.mechanism
-    if isinstance(found, HybridTop):  # the threshold competes with the noise of an item
+    if isinstance(found, HybridTop | UnlistedTop):  # the threshold competes with the noise of an item
         return (Difference(mechanism.noise, mechanism.noise),)
     # One law for each branch, in the order of the numbers of the branches.
     laws = getattr(mechanism, "branch_noise", None) or (mechanism.noise,)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import differences
-from sordino.releases import HybridTop, Positives, TopK, Value, Values, pictured, plain
+from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, pictured, plain
 
-Selection = TopK | HybridTop | Positives
+Selection = TopK | HybridTop | UnlistedTop | Positives
 Floats = NDArray[np.float64]
 
 _TINY_VARIANCE = 1e-300  # a variance that has underflowed to 0 still divides
@@ -69,8 +69,9 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
 
     Parameters
     ----------
-    selection : TopK, HybridTop or Positives
-        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector`
+    selection : TopK, HybridTop, UnlistedTop or Positives
+        What `NoisyTopK`, `HybridTopK`, `UnlistedTopK`, `SparseVector`, `AdaptiveSparseVector` or
+        `HybridSparseVector`
         released. After a threshold the gaps have estimates of their own. These share the noise of that
         threshold, which is estimated along with them. Positives of later passes have no gap: their
         measurement stands alone.
@@ -171,11 +172,13 @@ def _read_gaps(selection: Any) -> _GapCenters:
     """
     if not isinstance(selection, Selection):
         raise InvalidParameter(
-            "combine_gaps.selection must be a TopK, HybridTop or Positives; got something else."
+            "combine_gaps.selection must be a TopK, HybridTop, UnlistedTop or Positives; got something else."
         )
     mechanism, k = selection.mechanism, selection.indices.size
     step = float(mechanism.step)
-    if isinstance(selection, Positives) or (isinstance(selection, HybridTop) and selection.crossed):
+    if isinstance(selection, Positives) or (
+        isinstance(selection, HybridTop | UnlistedTop) and selection.crossed
+    ):
         laws = differences(selection)
         branches = selection.branches if isinstance(selection, Positives) else np.zeros(k, dtype=np.int64)
         variances, level = (

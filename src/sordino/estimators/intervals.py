@@ -32,7 +32,7 @@ from sordino.estimators.difference import Difference, differences
 from sordino.grid import CLAMP
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism, SparseVector
 from sordino.mechanisms.crossings.thresholds import cut_at
-from sordino.releases import Choice, HybridTop, Positives, Value, Values, Verdict
+from sordino.releases import Choice, HybridTop, Positives, UnlistedTop, Value, Values, Verdict
 
 # ---- lower bounds ------------------------------------------------------------------------------------------
 
@@ -43,7 +43,10 @@ _HALF_DIGIT = Fraction(1, 1 << 53)
 
 
 def lower_bound(
-    found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False
+    found: Verdict | Positives | HybridTop | UnlistedTop,
+    *,
+    confidence: Number = 0.95,
+    selective: bool = False,
 ) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
@@ -55,7 +58,7 @@ def lower_bound(
 
     Parameters
     ----------
-    found : Verdict, Positives or HybridTop
+    found : Verdict, Positives, HybridTop or UnlistedTop
         What a sparse vector or a hybrid with a threshold released.
     confidence : number
         In (0, 1).
@@ -92,9 +95,9 @@ def lower_bound(
     """
     wrong = 1 - SHARE("lower_bound.confidence", confidence)
     TRUTH("lower_bound.selective", selective)
-    if not isinstance(found, Verdict | Positives | HybridTop):
+    if not isinstance(found, Verdict | Positives | HybridTop | UnlistedTop):
         raise InvalidParameter(
-            "lower_bound.found must be a Verdict, Positives or HybridTop; got something else."
+            "lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop; got something else."
         )
     if selective:
         _check_selective(found)
@@ -151,7 +154,7 @@ def _round_down_to_float(number: Fraction) -> float:
     return math.nextafter(near, -math.inf) if Fraction(near) > number else near
 
 
-def _read_found_list(found: Positives | HybridTop) -> list[_NoisyAnswer | None]:
+def _read_found_list(found: Positives | HybridTop | UnlistedTop) -> list[_NoisyAnswer | None]:
     mechanism, laws = found.mechanism, differences(found)
     centers = [Fraction((law.query.mean - law.threshold.mean) * float(mechanism.step)) for law in laws]
     corrections = getattr(mechanism, "branch_corrections", None) or (Fraction(0),)
@@ -270,7 +273,7 @@ def _gap_of_choice(choice: Any) -> float | None:
 def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[Any, Any]:
     """Return the two ends of an interval for each true answer behind a release.
 
-    The release is of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
+    The release is of a `LaplaceMechanism`, `RefinedLaplace`, `GaussianMechanism` or `FoldedMechanism`.
 
     Parameters
     ----------
@@ -299,13 +302,14 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     >>> high - low
     6.0
     """
-    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+    from sordino.mechanisms import FoldedMechanism, RefinedLaplace  # noqa: PLC0415 - few releases need them
 
     share = SHARE("interval.confidence", confidence)
     mechanism = getattr(released, "mechanism", None)
-    if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism | FoldedMechanism):
+    if not isinstance(mechanism, LaplaceMechanism | RefinedLaplace | GaussianMechanism | FoldedMechanism):
         raise InvalidParameter(
-            "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
+            "interval.released must be what LaplaceMechanism, RefinedLaplace, GaussianMechanism or "
+            "FoldedMechanism released."
         )
     reach, step = find_reach(mechanism, share), float(mechanism.step)
     # Fresh noise has its own law whatever was selected before, so the interval holds after a selection as

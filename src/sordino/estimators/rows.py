@@ -20,7 +20,7 @@ from sordino.constraints import Number, to_fraction
 from sordino.estimators.gaps import combine_gaps, combine_group
 from sordino.estimators.intervals import interval
 from sordino.noise import DiscreteGaussian, Geometric
-from sordino.releases import HybridTop, Positives, TopK, Value, Values
+from sordino.releases import HybridTop, Positives, TopK, TopSet, UnlistedTop, Value, Values
 
 Floats = NDArray[np.float64]
 
@@ -70,9 +70,14 @@ class SelectedRows:
     confidence: float
     together: float
 
+    def describe(self, place: int) -> dict[str, float]:
+        """Return what every row of a session says of its count: the estimate and both intervals."""
+        names = ("estimate", "low", "high", "true_low", "true_high")
+        return {name: float(getattr(self, name)[place]) for name in names}
+
 
 def estimate_rows(
-    selection: TopK | HybridTop | Positives,
+    selection: TopK | HybridTop | UnlistedTop | Positives | TopSet,
     fresh: Values,
     *,
     confidence: Number,
@@ -83,8 +88,8 @@ def estimate_rows(
 
     Parameters
     ----------
-    selection : TopK, HybridTop or Positives
-        What was selected, with its gaps.
+    selection : TopK, HybridTop, UnlistedTop, Positives or TopSet
+        What was selected, with its gaps if there are any.
     fresh : Values
         A measurement of the selected items, with noise of its own.
     confidence : number
@@ -161,11 +166,11 @@ def share_confidence(confidence: Number, count: int, *, simultaneous: bool) -> t
 # ---- which number ------------------------------------------------------------------------------------------
 
 
-def _combine_rows(selection: TopK | HybridTop | Positives, fresh: Values) -> Floats:
+def _combine_rows(selection: TopK | HybridTop | UnlistedTop | Positives | TopSet, fresh: Values) -> Floats:
     """Return gaps and measurements combined, NaN where the gaps are not used."""
     k = fresh.values.size
-    # Gumbel noise selects without gaps.
-    if not selection.gaps.size or np.isnan(selection.gaps).all():
+    # Gumbel noise selects without gaps, and so does a set.
+    if isinstance(selection, TopSet) or not selection.gaps.size or np.isnan(selection.gaps).all():
         return np.full(k, np.nan)
     if isinstance(selection, Positives):
         whole = combine_gaps(selection, fresh)
@@ -184,7 +189,7 @@ def _combine_rows(selection: TopK | HybridTop | Positives, fresh: Values) -> Flo
     return combined
 
 
-def _split_by_lead(selection: TopK | HybridTop) -> list[NDArray[np.int64]]:
+def _split_by_lead(selection: TopK | HybridTop | UnlistedTop) -> list[NDArray[np.int64]]:
     """Return the rows that lie far above what was left out, and the others.
 
     Of the others some were found by their noise, which is then larger than that of the first ones. So each
@@ -211,7 +216,9 @@ def _largest_misfit(degrees: int) -> float:
 # ---- order -------------------------------------------------------------------------------------------------
 
 
-def find_unclear(selection: TopK | HybridTop, fresh: Values, *, confidence: Number) -> list[bool | None]:
+def find_unclear(
+    selection: TopK | HybridTop | UnlistedTop, fresh: Values | None, *, confidence: Number
+) -> list[bool | None]:
     """Tell for each row whether it may be no larger than the next one, which is not told apart from it.
 
     The last row is compared with the best item that was left out, or with the threshold that ended the list.
@@ -221,15 +228,16 @@ def find_unclear(selection: TopK | HybridTop, fresh: Values, *, confidence: Numb
     ----------
     selection : TopK or HybridTop
         What was selected.
-    fresh : Values
-        A measurement of the selected items, with noise of its own.
+    fresh : Values or None
+        A measurement of the selected items, with noise of its own; None where nothing was measured.
     confidence : number
         In (0, 1). If a row is no larger than the next one, it is called clear with a probability of at most
         1 - confidence.
     """
     wrong = float(1 - to_fraction(confidence))
     from_gaps = _test_gaps(selection)
-    from_measurements = _test_measurements(fresh)
+    none: list[float | None] = [None] * selection.indices.size
+    from_measurements = none if fresh is None else _test_measurements(fresh)
     unclear: list[bool | None] = []
     for row in range(selection.indices.size):
         tests = [test[row] for test in (from_gaps, from_measurements) if test[row] is not None]
@@ -245,7 +253,7 @@ def _merge_tests(tests: list[Any]) -> float:
     return float(product * (1 - math.log(product)))
 
 
-def _test_gaps(selection: TopK | HybridTop) -> list[float | None]:
+def _test_gaps(selection: TopK | HybridTop | UnlistedTop) -> list[float | None]:
     """Return p-values of "this row is no larger than the next one" from the gaps of one-sided noise."""
     k, mechanism = selection.indices.size, selection.mechanism
     noise = mechanism.noise

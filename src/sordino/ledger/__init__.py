@@ -7,7 +7,7 @@ from sordino.ledger.account.charged_stream import ChargedStream
 from sordino.ledger.account.identity import canonical_source, canonical_unit
 from sordino.ledger.account.ledger import Ledger
 from sordino.ledger.account.price import Price
-from sordino.ledger.account.statement import ChargeLine, RenyiSums, Statement
+from sordino.ledger.account.statement import ChargeLine, FailureSums, RenyiSums, Statement
 from sordino.ledger.amounts import Budget
 from sordino.ledger.history import Event, Verification
 
@@ -17,6 +17,7 @@ __all__ = [
     "ChargeLine",
     "ChargedStream",
     "Event",
+    "FailureSums",
     "Ledger",
     "Price",
     "RenyiSums",

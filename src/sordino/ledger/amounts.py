@@ -21,6 +21,7 @@ from sordino.ledger.renyi import (
     amounts_at,
     choose_order,
     order_limit,
+    set_failures_aside,
 )
 
 METER = one_of("pure", "zcdp", "renyi")
@@ -28,7 +29,10 @@ MEASURES = {"pure": "epsilon", "zcdp": "rho", "renyi": "divergence"}  # what the
 
 
 class Meter(NamedTuple):
-    """How the charges of an account add up: its name, and of the meter "renyi" the order."""
+    """How the charges of an account add up: its name, and where deltas add up beside them the order.
+
+    The order of an account of rhos that keeps deltas is `renyi.RHO_ORDER`. Without one there is a single sum.
+    """
 
     name: str
     order: Fraction | None = None
@@ -58,8 +62,9 @@ class Budget:
         order *and* pure epsilons; either sum within its limit is enough, so that it is never worse than the
         other two (docs/proofs/renyi-accounts.md).
     failures : number
-        In [0, delta), for the meter "renyi": the part of delta that is kept for releases that may fail with
-        a delta of their own, such as `cost.Approximate`. The rest of delta is for the account itself.
+        In [0, delta), on an account with a delta: the part of it that is kept for releases that may fail with
+        a delta of their own, such as `cost.Approximate`. These deltas add up, and never come back. The rest
+        of delta is for the account itself, whose limit is that much smaller.
     order : number, optional
         Of the meter "renyi", in [1.000001, 1e15]. If not given it is the one that allows the largest rho.
 
@@ -83,6 +88,8 @@ class Budget:
     Budget(epsilon=3, delta=1e-06, meter='renyi', order=8.92606)
     >>> float(Budget(epsilon=1.0, delta=1e-6, meter="zcdp").limit)
     0.02435597
+    >>> float(Budget(epsilon=1.0, delta=1e-6, meter="zcdp", failures=5e-7).limit)
+    0.022937446
     """
 
     epsilon: Number
@@ -113,14 +120,11 @@ class Budget:
             )
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "meter", meter)
+        object.__setattr__(self, "failures", self._check_failures(delta))
         if meter == "renyi":
-            self._check_renyi(delta)
-        elif self.order is not None or exact(self.failures) != 0:
-            raise InvalidParameter(
-                f"Budget.failures and Budget.order are for the meter 'renyi' alone; the meter is {meter!r}."
-            )
-        else:
-            object.__setattr__(self, "failures", Fraction(0))
+            self._check_order()
+        elif self.order is not None:
+            raise InvalidParameter(f"Budget.order is for the meter 'renyi' alone; the meter is {meter!r}.")
         # Down, because a limit must not allow more than the budget says.
         whole = self._whole_limit()
         smallest = math.floor(Fraction(self.epsilon) * NANO) if meter == "renyi" else whole
@@ -149,24 +153,32 @@ class Budget:
     def limits(self) -> Limits:
         """What the sums of the account may reach, in whole units."""
         main = nano_down(self.limit)
-        if self.meter != "renyi":
-            return Limits(main, 0, 0, either=False)
         failing = math.floor(Fraction(self.failures) * ATTO)
-        return Limits(main, nano_down(Fraction(self.epsilon)), failing, either=True)
+        if self.meter == "renyi":
+            return Limits(main, nano_down(Fraction(self.epsilon)), failing, either=True)
+        # Beside rhos no epsilons are counted, and none is enough: as in a share that has no part of them.
+        return Limits(main, -1 if self.failures else 0, failing, either=False)
 
     @property
     def conversion(self) -> Fraction:
         """What is left of delta for the account itself."""
         return Fraction(self.delta) - Fraction(self.failures)
 
-    def _check_renyi(self, delta: Fraction) -> None:
+    def _check_failures(self, delta: Fraction) -> Fraction:
         failures = exact(self.failures)
-        if failures is None or not 0 <= failures <= delta - _LEAST_DELTA:
+        if self.meter == "pure" and failures != 0:
+            raise InvalidParameter(
+                "Budget.failures must be 0 on the pure meter, which has no delta; "
+                f"give a delta beside it. Got {shown(self.failures)}."
+            )
+        if failures is None or not 0 <= failures <= max(Fraction(0), delta - _LEAST_DELTA):
             raise InvalidParameter(
                 "Budget.failures must be a number in [0, delta): the account needs a part of delta for "
                 f"itself; got {shown(self.failures)}."
             )
-        object.__setattr__(self, "failures", failures)
+        return failures
+
+    def _check_order(self) -> None:
         # The order is chosen for the largest budget that a ledger holds, whatever was asked for.
         epsilon = min(Fraction(self.epsilon), Fraction(LARGEST, NANO))
         order = choose_order(epsilon, self.conversion) if self.order is None else exact(self.order)
@@ -182,8 +194,8 @@ class Budget:
         if self.meter == "pure":
             return math.floor(epsilon * NANO)
         if self.meter == "zcdp":
-            return math.floor(_largest_rho(epsilon, Fraction(self.delta)) * NANO)
-        assert self.order is not None  # noqa: S101  (`_check_renyi` has chosen it)
+            return math.floor(_largest_rho(epsilon, self.conversion) * NANO)
+        assert self.order is not None  # noqa: S101  (`_check_order` has chosen it)
         return order_limit(min(epsilon, Fraction(LARGEST, NANO)), self.conversion, Fraction(self.order))
 
 
@@ -274,6 +286,8 @@ def exact_amounts(thing: Any, meter: Meter) -> Amounts:
     """Return what a mechanism or a cost adds to an account, exactly, or raise `InvalidParameter`."""
     if meter.order is None:
         return Amounts(exact_cost(thing, meter.name))
+    if meter.name == "zcdp":
+        return _rho_and_delta(thing)
     cost = read_cost(thing)
     found = amounts_at(cost, meter.order)
     if found is None:
@@ -284,6 +298,33 @@ def exact_amounts(thing: Any, meter: Meter) -> Amounts:
     for number in (found.main, found.pure or Fraction(0), found.failing):
         _check_writable(number, "amounts", cost)
     return found
+
+
+def _rho_and_delta(thing: Any) -> Amounts:
+    """Return the rho of what holds unless it fails, and the sum of the deltas of that."""
+    cost = read_cost(thing, "zcdp")
+    parts = list(set_failures_aside(cost))
+    failing = sum((count * delta for _, delta, count in parts), Fraction(0))
+    # What cannot fail is charged as on any account of rhos.
+    if not failing:
+        return Amounts(exact_cost(thing, "zcdp")).without_pure()
+    rho = sum((count * exact_cost(firm, "zcdp") for firm, _, count in parts), Fraction(0))
+    for number in (rho, failing):
+        _check_writable(number, "amounts", cost)
+    return Amounts(rho, None, failing)
+
+
+def firm_amounts(thing: Any, meter: Meter) -> Amounts:
+    """Return the pure epsilon of what holds unless it fails, and the delta; or raise `InvalidParameter`.
+
+    A delta goes with an epsilon only on an account that keeps a sum of deltas.
+    """
+    if meter.order is None:
+        return Amounts(pure=exact_cost(thing, "pure"))
+    total = Amounts()
+    for firm, delta, count in set_failures_aside(read_cost(thing)):
+        total += Amounts(pure=count * exact_cost(firm, "pure"), failing=count * delta)
+    return total
 
 
 def _check_writable(number: Fraction, what: str, cost: Any) -> None:

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, final
 
 from sordino.errors import LedgerError
 from sordino.ledger.amounts import Budget, Meter, amount_of
-from sordino.ledger.renyi import NO_LIMITS, NOTHING, Amounts, Limits, Sums
+from sordino.ledger.renyi import NO_LIMITS, NOTHING, RHO_ORDER, Amounts, Limits, Sums
 
 
 class Account(NamedTuple):
     """One row of `account`: its facts never change, only limits and sums, number and head do.
 
-    From `alpha` on for the meter "renyi" alone.
+    From `alpha` on for an account that keeps deltas. One of rhos that does so is kept as one of the meter
+    "renyi" with the order `RHO_ORDER`: its events have the same sums.
     """
 
     name: str
@@ -47,7 +48,8 @@ class Account(NamedTuple):
         """What may be spent."""
         if self.meter != "renyi":
             return Limits(self.allowance, 0, 0, either=False)
-        return Limits(self.allowance, self.pure_limit, self.failing_limit, either=self.parent is None)
+        either = self.parent is None and not self.adds_rhos
+        return Limits(self.allowance, self.pure_limit, self.failing_limit, either=either)
 
     @property
     def sums(self) -> Sums:
@@ -55,9 +57,19 @@ class Account(NamedTuple):
         return Sums(self.spent, self.pure_spent, self.failing_spent, self.impure)
 
     @property
+    def adds_rhos(self) -> bool:
+        """Whether it keeps deltas beside a sum of rhos."""
+        return self.meter == "renyi" and self.alpha == str(RHO_ORDER)
+
+    @property
+    def meter_name(self) -> str:
+        """The meter as its budget has it."""
+        return "zcdp" if self.adds_rhos else self.meter
+
+    @property
     def meter_at_order(self) -> Meter:
         """How its charges add up."""
-        return Meter(self.meter, Fraction(self.alpha) if self.meter == "renyi" else None)
+        return Meter(self.meter_name, Fraction(self.alpha) if self.meter == "renyi" else None)
 
     @property
     def facts(self) -> dict[str, str | None]:
@@ -342,7 +354,7 @@ class Replay:
         try:
             body = json.loads(row.body)
             possible = self._apply(row, body)
-            stated = _stated(row, self.account.limits)
+            stated = read_stated(row, self.account.limits)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             possible, stated = False, (Sums(row.spent), self.limits._replace(main=row.allowance))
         if not possible:
@@ -414,7 +426,7 @@ class Replay:
                 self.limits = _widened(nothing if row.kind == "create" else self.limits, amounts)
                 return self._is_rightly_given(row, body)
             case "grant":
-                self.spent = _sum(self.spent, amounts)
+                self.spent = self.spent.plus(amounts)
                 share = _share_of(_widened(NO_LIMITS, amounts))
                 before = self.granted.get(body["child"], (0, 0, 0))
                 # Of a sum without a limit there is no more in two shares than in one.
@@ -425,7 +437,7 @@ class Replay:
                 )
                 return True
             case "reserve":
-                self.spent = _sum(self.spent, amounts)
+                self.spent = self.spent.plus(amounts)
                 new = row.charge not in self.charges
                 self.charges[row.charge] = _ReplayedCharge(row.number, body["digest"], amounts)
                 described = _described(body.get("charges"), self.account)
@@ -452,7 +464,7 @@ class Replay:
         match row.kind:
             case "draw":
                 charged.drawn, charged.draws, charged.state = (
-                    _sum(charged.drawn, amounts),
+                    charged.drawn.plus(amounts),
                     charged.draws + 1,
                     "drawn",
                 )
@@ -516,10 +528,24 @@ def budget_of(account: Account) -> Budget:
     return Budget(
         epsilon=Fraction(account.epsilon),
         delta=Fraction(account.delta),
-        meter=account.meter,  # type: ignore[arg-type]
+        meter=account.meter_name,  # type: ignore[arg-type]
         failures=Fraction(account.failures),
-        order=Fraction(account.alpha) if account.alpha else None,
+        order=Fraction(account.alpha) if account.alpha and not account.adds_rhos else None,
     )
+
+
+def facts_of(budget: Budget) -> dict[str, str]:
+    """Return the facts by which an account keeps its budget; `budget_of` reads them."""
+    # Rhos beside deltas have the columns, the events and the conditions that divergences have.
+    beside = budget.meter == "zcdp" and budget.failures
+    order = RHO_ORDER if beside else budget.order
+    return {
+        "meter": "renyi" if beside else str(budget.meter),
+        "epsilon": str(budget.epsilon),
+        "delta": str(budget.delta),
+        "alpha": "" if order is None else str(order),
+        "failures": str(budget.failures),
+    }
 
 
 def amounts_of_row(row: Row) -> Sums:
@@ -528,22 +554,13 @@ def amounts_of_row(row: Row) -> Sums:
     return Sums(row.amount, pure, failing, impure)
 
 
-def _stated(row: Row, like: Limits) -> tuple[Sums, Limits]:
+def read_stated(row: Row, like: Limits) -> tuple[Sums, Limits]:
     """Return sums and limits as an event states them."""
     if not row.sums:
         return Sums(row.spent), like._replace(main=row.allowance)
     *_, pure, pure_limit, failing, failing_limit, impure = map(int, row.sums.split(","))
     limits = like._replace(main=row.allowance, pure=pure_limit, failing=failing_limit)
     return Sums(row.spent, pure, failing, impure), limits
-
-
-def _sum(spent: Sums, amounts: Sums) -> Sums:
-    return Sums(
-        spent.main + amounts.main,
-        spent.pure + amounts.pure,
-        spent.failing + amounts.failing,
-        spent.impure | amounts.impure,
-    )
 
 
 def _widened(limits: Limits, share: Sums) -> Limits:

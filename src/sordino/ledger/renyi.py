@@ -12,12 +12,13 @@ the delta that each of them is converted at; the page has a counterexample.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from sordino.cost import ZCDP, Approximate, Composition, GumbelStage, Pure
+from sordino.cost import ZCDP, Added, Approximate, ApproximateZCDP, Composition, GumbelStage
 from sordino.cost.conversion import round_up
 
 NANO = 10**9
@@ -27,6 +28,8 @@ ATTO = 10**18
 LARGEST = 9 * 10**18
 """Below 2^63 - 1: an amount is a signed 64-bit column in every database."""
 LEAST_ORDER, LARGEST_ORDER = Fraction(1_000_001, 10**6), Fraction(10**15)
+RHO_ORDER = Fraction(1)
+"""Stands for a sum of rhos beside one of deltas: a rho counts as it is. No divergence is read there."""
 _FINE = 10**15
 """A divergence that comes as a float is rounded up to a multiple of 1e-15, so that it is short to write."""
 _DIGITS = 60
@@ -40,9 +43,9 @@ _LOST = Decimal("1e-40")  # more than what a sum of three terms loses in 60 digi
 class Amounts:
     """What something adds to an account, exactly.
 
-    On the meters "pure" and "zcdp" it is `main` alone, an epsilon or a rho. On the meter "renyi" `main` is
-    the divergence at the order of the account, `pure` the pure epsilon (None: there is none) and `failing`
-    the delta with which the release may fail.
+    On the meters "pure" and "zcdp" it is `main`, an epsilon or a rho. On the meter "renyi" `main` is the
+    divergence at the order of the account, and `pure` the pure epsilon (None: there is none). `failing` is
+    the delta with which the release may fail; an account of rhos that keeps deltas has it, and no `pure`.
     """
 
     main: Fraction = Fraction(0)
@@ -83,6 +86,15 @@ class Sums(NamedTuple):
     failing: int = 0
     impure: int = 0
 
+    def plus(self, more: Sums) -> Sums:
+        """Return both together; that a part had no epsilon is never forgotten."""
+        return Sums(
+            self.main + more.main,
+            self.pure + more.pure,
+            self.failing + more.failing,
+            self.impure | more.impure,
+        )
+
     def is_too_large(self) -> bool:
         """Tell whether no account can hold it."""
         return max(self.main, self.pure, self.failing) > LARGEST
@@ -91,8 +103,9 @@ class Sums(NamedTuple):
 class Limits(NamedTuple):
     """What the sums of an account may reach, in the same units.
 
-    `pure` is -1 where a share has no limit of its own for it. `either` tells an account, in which one of the
-    two sums within its limit is enough, from a share of one, which keeps to both.
+    `pure` is -1 where a share has no limit of its own for it, and where rhos count. `either` tells an
+    account, in which one of the two sums within its limit is enough, from a share of one, which keeps to
+    both.
     """
 
     main: int
@@ -219,28 +232,35 @@ def _log(context: Context, number: Fraction) -> Decimal:
 
 def amounts_at(cost: Any, order: Fraction) -> Amounts | None:
     """Return what a cost adds at an order; None if it has neither a divergence there nor a pure epsilon."""
-    parts = cost.parts if isinstance(cost, Composition) else ((cost, 1),)
     total = Amounts()
-    for part, count in parts:
-        one = _part_at(part, order)
+    for firm, failing, count in set_failures_aside(cost):
+        one = _firm_at(firm, order)
         if one is None:
             return None
         pure = None if one.pure is None else count * one.pure
-        total += Amounts(count * one.main, pure, count * one.failing)
+        total += Amounts(count * one.main, pure, count * failing)
     return total
 
 
-def _part_at(part: Any, order: Fraction) -> Amounts | None:
-    # Without its failure an (epsilon, delta) release is a pure one ("Amounts").
-    failing, firm = (
-        (part.delta_, Pure(epsilon=part.epsilon_)) if isinstance(part, Approximate) else (Fraction(0), part)
-    )
+def set_failures_aside(cost: Any) -> Iterator[tuple[Any, Fraction, int]]:
+    """Yield of each part of a cost what holds unless it fails, the delta of that, and how often it counts."""
+    # Without its failure an (epsilon, delta) release is a pure one, a (rho, delta) release zCDP ("Amounts").
+    for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
+        if isinstance(part, Approximate | ApproximateZCDP):
+            yield part.firm, part.delta_, count
+        else:
+            yield part, Fraction(0), count
+
+
+def _firm_at(firm: Any, order: Fraction) -> Amounts | None:
+    """Return what a part adds that does not fail."""
     pure = _exact_or_none(firm.pure())
     # The rho of a stage is searched for over its divergences, in milliseconds, and is at no order below them.
     has_rho = hasattr(firm, "zcdp") and not isinstance(firm, GumbelStage)
     rho = _exact_or_none(firm.zcdp()) if has_rho else None
-    # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact.
-    bounds = [] if pure is None else [pure]
+    # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact. What refines
+    # another release adds its epsilon beside that of the other one alone: of a divergence it is no bound.
+    bounds = [] if pure is None or isinstance(firm, Added) else [pure]
     if rho is not None:
         bounds.append(rho * order)
     if not isinstance(firm, ZCDP) and hasattr(firm, "rdp"):
@@ -248,7 +268,7 @@ def _part_at(part: Any, order: Fraction) -> Amounts | None:
         reached = firm.rdp(round_up(order))
         if isinstance(reached, float | int) and 0 <= reached < math.inf:
             bounds.append(Fraction(math.ceil(Fraction(reached) * _FINE), _FINE))
-    return Amounts(min(bounds), pure, failing) if bounds else None
+    return Amounts(min(bounds), pure) if bounds else None
 
 
 def _exact_or_none(number: Any) -> Fraction | None:

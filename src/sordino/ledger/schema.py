@@ -9,9 +9,10 @@ A charge has a key that only the process which reserved it knows. The table keep
 
 All amounts are whole nano-units of the meter. Conditions are of the form `spent <= allowance - :amount` so
 that nothing overflows 64 bits. An account with the meter "renyi" has two more sums, of pure epsilons and of
-deltas (in units of 1e-18), and a rule of its own (`_FITS`, which says what `renyi.Limits.admits` says). Each
-operation begins with one conditional write: if it changes nothing the operation did not happen, and otherwise
-all of it does.
+deltas (in units of 1e-18), and a rule of its own (`_FITS`, which says what `renyi.Limits.admits` says). An
+account of rhos that keeps deltas is such a row as well, with the order 1 and the limit -1 for epsilons, so
+that these never let anything in (`history.facts_of`). Each operation begins with one conditional write: if it
+changes nothing the operation did not happen, and otherwise all of it does.
 
 History: every operation appends one event to each account it touches. An account's `head` is the hash of its
 last event, which covers the hash before it (`history.linked`), so that an event cannot be changed, dropped

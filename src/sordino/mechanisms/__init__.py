@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from sordino.mechanisms.folded import FoldedMechanism as FoldedMechanism
     from sordino.mechanisms.gaussian_sparse_vector import GaussianSparseVector as GaussianSparseVector
     from sordino.mechanisms.gumbel_sparse_vector import GumbelSparseVector as GumbelSparseVector
+    from sordino.mechanisms.histogram_top_k import HistogramTopK as HistogramTopK
     from sordino.mechanisms.hybrid_sparse_vector import HybridSparseVector as HybridSparseVector
     from sordino.mechanisms.hybrid_top_k import HybridTopK as HybridTopK
     from sordino.mechanisms.joint_top_k import JointTopK as JointTopK
     from sordino.mechanisms.noisy_top_k import NoisyTopK as NoisyTopK
     from sordino.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from sordino.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from sordino.mechanisms.refined_laplace import RefinedLaplace as RefinedLaplace
     from sordino.mechanisms.smooth.smooth_mechanism import SmoothMechanism as SmoothMechanism
     from sordino.mechanisms.smooth.smooth_selection import SmoothSelection as SmoothSelection
     from sordino.mechanisms.smooth.smooth_step_selection import SmoothStepSelection as SmoothStepSelection
     from sordino.mechanisms.sparse_vector import SparseVector as SparseVector
     from sordino.mechanisms.step_selection import StepSelection as StepSelection
+    from sordino.mechanisms.unlisted.limited_top_k import LimitedTopK as LimitedTopK
+    from sordino.mechanisms.unlisted.unlisted_histogram import UnlistedHistogram as UnlistedHistogram
+    from sordino.mechanisms.unlisted.unlisted_top_k import UnlistedTopK as UnlistedTopK
 
 _HOMES = {
     "above_threshold": ("AboveThreshold",),
@@ -46,16 +51,21 @@ _HOMES = {
     "gumbel_sparse_vector": ("GumbelSparseVector",),
     "hybrid_sparse_vector": ("HybridSparseVector",),
     "hybrid_top_k": ("HybridTopK",),
+    "histogram_top_k": ("HistogramTopK",),
     "joint_top_k": ("JointTopK",),
     "noisy_top_k": ("NoisyTopK",),
     "permute_and_flip": ("PermuteAndFlip",),
     "randomized_response": ("RandomizedResponse",),
+    "refined_laplace": ("RefinedLaplace",),
     "smooth.smooth_mechanism": ("SmoothMechanism",),
     "smooth.smooth_selection": ("SmoothSelection",),
     "smooth.smooth_step_selection": ("SmoothStepSelection",),
     "sparse_vector": ("SparseVector",),
     "step_selection": ("StepSelection",),
     "crossings.stream": ("Stream",),
+    "unlisted.limited_top_k": ("LimitedTopK",),
+    "unlisted.unlisted_histogram": ("UnlistedHistogram",),
+    "unlisted.unlisted_top_k": ("UnlistedTopK",),
 }
 
 if not TYPE_CHECKING:

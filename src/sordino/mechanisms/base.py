@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sordino.constraints import DOMAIN_SIZE, Constraint, one_of, shown
+from sordino.constraints import DOMAIN_SIZE, Constraint, one_of, shown, to_fraction
 from sordino.cost import Cost
 from sordino.declared import Declared
 from sordino.entropy import Entropy
@@ -190,6 +190,16 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
             f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or "
             "a step that the answers are multiples of."
         )
+
+
+def moves_together(sensitivity: Sensitivity, step: Fraction, lifted: Fraction) -> Fraction:
+    """Return by how much two-sided noise must move for the same release, in steps, all noise together.
+
+    A proof lifts the noise of a few answers by `lifted` steps together. Or the noise of each answer makes up
+    for what that answer moves: then all noisy answers stay as they are, and the noise moves by as much as the
+    answers do. The smaller one counts: docs/proofs/noisy-top-k.md, "Two alignments".
+    """
+    return lifted if sensitivity.l1 is None else min(lifted, to_fraction(sensitivity.l1) / step)
 
 
 def choice_rate(

@@ -43,7 +43,8 @@ class ExponentialMechanism(Mechanism):
     """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
     With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy. Without
-    it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
+    it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon
+    tanh(epsilon/2), about a quarter where epsilon is small.
 
     Raises
     ------

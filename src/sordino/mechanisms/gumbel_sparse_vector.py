@@ -56,9 +56,9 @@ class GumbelSparseVector(Mechanism):
     """Find the first answers above a public threshold, with Gumbel noise and no gaps.
 
     The threshold gets new noise after each positive. For monotone answers each threshold with its positive
-    costs about .228 epsilon_0^2 zCDP, where its pure epsilon, 2 epsilon_0, would cost 2 epsilon_0^2; for
-    others .514 epsilon_0^2, where 3 epsilon_0 would cost 4.5 (`cost.GumbelStage`). Under pure accounting
-    `SparseVector` has less noise, releases gaps, and needs one threshold only.
+    costs about .228 epsilon_0^2 zCDP, where its pure epsilon, 2 epsilon_0, would cost nearly 2 epsilon_0^2;
+    for others .514 epsilon_0^2, where 3 epsilon_0 would cost 4.5 (small epsilons; `cost.GumbelStage`). Under
+    pure accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
 
     Raises
     ------

@@ -47,6 +47,7 @@ from sordino.mechanisms.base import (
     Mechanism,
     Rules,
     checked_size,
+    moves_together,
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
@@ -94,7 +95,10 @@ class HybridTopK(Mechanism):
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS), "One-sided noise (smaller, the default) or two-sided.", default="exponential"
+        one_of_the_laws(*LAWS),
+        "One-sided noise (smaller, the default) or two-sided, which is smaller where all answers together "
+        "move by little (`Sensitivity.l1`: few items a unit).",
+        default="exponential",
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     candidates: int | None = parameter(
@@ -120,9 +124,10 @@ class HybridTopK(Mechanism):
         # So many bounds share the budget: the noise has the scale bounds/budget. Its square chooses the grid.
         moves, bound = self._moves(k), to_fraction(self.sensitivity.bound)
         step = step_for(self.sensitivity, (moves * bound / budget) ** 2, "HybridTopK")
-        whole = moves * bound_in_steps(self.sensitivity, step, "HybridTopK")
+        family = family_of(self.noise)
+        whole = self._all_moves(k, step, family)
         rate = fit_rate(budget / whole, "HybridTopK")
-        self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=whole * rate))
+        self._set(noise=LAWS[family](rate), step=step, cost=Pure(epsilon=whole * rate))
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
 
@@ -151,6 +156,12 @@ class HybridTopK(Mechanism):
         alone = k in {self.candidates, self.domain_size}
         return k if monotone else 2 * k - 1 if alone else 2 * k
 
+    def _all_moves(self, selected: int, step: Fraction, family: str) -> Fraction:
+        """Return by how many steps a release with so many items may move all noise together."""
+        lifted = self._moves(selected) * bound_in_steps(self.sensitivity, step, "HybridTopK")
+        # One-sided noise cannot go down: docs/proofs/noisy-top-k.md, "Two alignments".
+        return moves_together(self.sensitivity, step, lifted) if family == "laplace" else lifted
+
     @cached_property
     def _cut(self) -> Cut:
         """The threshold on the grid, rounded up: a value of the same kind as the answers."""
@@ -161,10 +172,10 @@ class HybridTopK(Mechanism):
 
         Fewer than k means that the threshold ended the list. A full list costs k spreads of noise, or half a
         spread less where there are no other items. A threshold that ends the list costs less than an item
-        may, because it stands still while answers move.
+        may, because it stands still while answers move. With two-sided noise a release never costs more than
+        the `l1` of the statement.
         """
-        share = Fraction(self._moves(selected), self._moves(self.k))
-        return Pure(epsilon=share * self.cost.epsilon_)
+        return Pure(epsilon=self._all_moves(selected, self.step, self.noise.name) * self.noise.rate)
 
     @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:

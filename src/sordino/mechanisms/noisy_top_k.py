@@ -34,6 +34,7 @@ from sordino.mechanisms.base import (
     Mechanism,
     Rules,
     checked_size,
+    moves_together,
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
@@ -76,16 +77,19 @@ class NoisyTopK(Mechanism):
     noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
         one_of_the_laws("exponential", "laplace", "gumbel"),
         (
-            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as k "
+            "One-sided noise (smaller, the default) or two-sided, which is smaller where the statement says "
+            "that all answers together move by less than k spreads (`Sensitivity.l1`: few items a unit). "
+            "Gumbel noise releases indices only, as k "
             "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
-            "epsilon^2/2, and so to a smaller epsilon at a delta."
+            "epsilon tanh(epsilon/2), and so to a smaller epsilon at a delta."
         ),
         default="exponential",
     )
     domain_size: int | None = parameter(DOMAIN, f"{DOMAIN_MEANS} Not for Gumbel noise.", default=None)
     step: Fraction = derived(STEP_MEANS)
     cost: Cost = derived(
-        "What a release spends: k times the spread times the rate, exactly; at most epsilon."
+        "What a release spends: k times the spread times the rate, exactly; at most epsilon. With two-sided "
+        "noise, the smaller one of k times the spread and the `l1` of the statement."
     )
 
     def derive(self) -> None:
@@ -101,12 +105,14 @@ class NoisyTopK(Mechanism):
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
         spread = bound if self.sensitivity.monotone else 2 * bound
-        # The proof raises k draws of noise by at most a spread each: k spreads share the budget.
-        rate = fit_rate(budget / (k * spread), "NoisyTopK")
+        # The proof raises k draws of noise by at most a spread each: k spreads share the budget. Two-sided
+        # noise may instead make up for what each answer moves.
+        whole = moves_together(self.sensitivity, step, k * spread) if family == "laplace" else k * spread
+        rate = fit_rate(budget / whole, "NoisyTopK")
         if family == "gumbel":  # k selections of bounded range, one after the other
             cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
         else:
-            cost = Pure(epsilon=k * spread * rate)
+            cost = Pure(epsilon=whole * rate)
         self._set(noise=_NOISE_LAWS[family](rate), step=step, cost=cost)
 
     @no_remnants

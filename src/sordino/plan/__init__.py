@@ -13,10 +13,18 @@ if TYPE_CHECKING:
         Selector as Selector,
         choose_selector as choose_selector,
     )
+    from sordino.plan.top_k import TopKChoice as TopKChoice, choose_top_k as choose_top_k
+    from sordino.plan.unlisted import (
+        UnlistedChoice as UnlistedChoice,
+        UnlistedWay as UnlistedWay,
+        choose_unlisted as choose_unlisted,
+    )
 
 _HOMES = {
     "_accuracy": ("Accuracy", "accuracy"),
     "selector": ("Alternative", "Selector", "choose_selector"),
+    "top_k": ("TopKChoice", "choose_top_k"),
+    "unlisted": ("UnlistedChoice", "UnlistedWay", "choose_unlisted"),
 }
 
 if not TYPE_CHECKING:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         Histogram as Histogram,
         TopItem as TopItem,
         TopItems as TopItems,
+        TopSetItem as TopSetItem,
+        TopSetItems as TopSetItems,
     )
     from sordino.session.session import Session as Session
     from sordino.session.table_numbers import GroupRow as GroupRow, Groups as Groups
@@ -29,7 +31,17 @@ _HOMES = {
     "bounded_total": ("BoundedValue",),
     "request": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),
-    "results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
+    "results": (
+        "AboveItem",
+        "AboveItems",
+        "Count",
+        "CountedItem",
+        "Histogram",
+        "TopItem",
+        "TopItems",
+        "TopSetItem",
+        "TopSetItems",
+    ),
     "session": ("Session",),
     "table_numbers": ("GroupRow", "Groups"),
 }

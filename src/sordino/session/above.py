@@ -26,6 +26,11 @@ from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
+from sordino.session.above_histogram import (
+    is_above_by_histogram,
+    release_above_by_histogram,
+    release_above_unlisted,
+)
 from sordino.session.noise_choice import (
     NOISE_MEANS,
     MeasureNoise,
@@ -46,6 +51,7 @@ from sordino.session.request import (
     check_listable,
     check_measurable,
     checked_later,
+    is_unlisted,
     not_listed,
     places,
     size_of,
@@ -145,9 +151,30 @@ class AboveRequest(Request[AboveItems]):
         checked_later, "How far they keep from the threshold; 0 if nothing is said.", default=None
     )
 
+    method: Literal["gaps", "histogram"] | None = parameter(
+        OrNone(one_of("gaps", "histogram")),
+        "gaps: a sparse vector, which stops after C; histogram: count all with noise, then take all above, "
+        "for units with few items. If nothing is said, what has less noise.",
+        default=None,
+    )
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {
+            "item": self.item,
+            "where": self.where,
+            "threshold": to_fraction(self.threshold),
+            "positives": self.positives,
+            "adaptive": self.adaptive,
+        }
+
     def steps(self, table: Table) -> Steps[AboveItems]:
         """Ask every item in the order of the domain, then measure what was found if a share is for that."""
-        question = ask_items(table, self.item, self.domain, self.where)
+        if is_unlisted(self.domain):
+            return (yield from release_above_unlisted(self, table))
+        question = ask_items(table, self.name, self.item, self.domain, self.where)
+        if is_above_by_histogram(self, table, question):
+            return (yield from release_above_by_histogram(self, table, question))
         check_listable("above.positives", self.positives, question.domain)
         epsilon, threshold = to_fraction(self.epsilon), to_fraction(self.threshold)
         rest = epsilon * (0 if self.measure_share is None else to_fraction(self.measure_share))
@@ -171,13 +198,7 @@ class AboveRequest(Request[AboveItems]):
             # How many items are measured is known only after they are found: a cost is reserved that covers
             # any number of them.
             (chosen,) if self.measure_share is None else (chosen, paid),
-            {
-                "item": self.item,
-                "where": self.where,
-                "threshold": threshold,
-                "positives": self.positives,
-                "adaptive": self.adaptive,
-            },
+            self.detail(),
             question.domain,
         )
         counts = charged.read(question)
@@ -206,7 +227,10 @@ class AboveRequest(Request[AboveItems]):
             low, high = said.low.tolist(), said.high.tolist()
             true_low, true_high = said.true_low.tolist(), said.true_high.tolist()
             estimates, each, together = said.estimate, said.confidence, said.together
-            mechanisms, spent = (chosen, measured), compose(spent, fresh.cost)
+            # What a transcript spent is an epsilon of that transcript, and no rho: beside Gaussian noise what
+            # the mechanism costs is said.
+            mechanisms = (chosen, measured)
+            spent = compose(spent if rho is None else chosen.cost, fresh.cost)
         rows = tuple(
             AboveItem(
                 item=counts.labels[index],

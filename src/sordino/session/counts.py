@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
@@ -15,6 +17,7 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import (
     NOISE_MEANS,
@@ -23,6 +26,7 @@ from sordino.session.noise_choice import (
     choose_rho,
     find_terms,
 )
+from sordino.session.noisy_histogram import build_unlisted, count_with_noise, find_histogram_rho
 from sordino.session.request import (
     CONFIDENCE,
     LISTED,
@@ -32,8 +36,11 @@ from sordino.session.request import (
     Steps,
     Table,
     ask_items,
+    check_account,
     checked_bounds,
     checked_later,
+    find_items,
+    is_unlisted,
     not_listed,
     size_of,
 )
@@ -61,9 +68,15 @@ class HistogramRequest(Request[Histogram]):
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
     noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
 
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {"item": self.item, "where": self.where, "bounds": self.bounds}
+
     def steps(self, table: Table) -> Steps[Histogram]:
         """Measure every item of the domain."""
-        question = ask_items(table, self.item, self.domain, self.where)
+        if is_unlisted(self.domain):
+            return (yield from _release_unlisted(self, table))
+        question = ask_items(table, self.name, self.item, self.domain, self.where)
         size = size_of(question.domain)
         unlisted = not_listed(question.domain)
         if unlisted is not None and unlisted > LISTED:
@@ -79,7 +92,7 @@ class HistogramRequest(Request[Histogram]):
         charged = yield Reservation(
             # Without a size there is no mechanism yet; whichever it will be, it costs at most that.
             (planned or noise.most,),
-            {"item": self.item, "where": self.where, "bounds": self.bounds},
+            self.detail(),
             question.domain,
         )
         counts = charged.read(question)
@@ -90,10 +103,28 @@ class HistogramRequest(Request[Histogram]):
         # A domain that was assumed public has a size only now; the noise grows with it, the cost does not.
         mechanism = planned or noise.build(values.size)
         fresh = charged.release(mechanism, values)
-        each, together = share_confidence(CONFIDENCE, values.size, simultaneous=self.simultaneous)
+        build = _HistogramBuild(
+            tuple(counts.labels), simultaneous=self.simultaneous, capped=table.unit.max_rows is not None
+        )
+        found = build(fresh, table.find_confidence(mechanism))
+        charged.remember(found, fresh, values, build)
+        return found
+
+
+@final
+@dataclass(frozen=True)
+class _HistogramBuild:
+    """Makes a histogram of a measurement; nothing in it is private."""
+
+    labels: tuple[str, ...]
+    simultaneous: bool
+    capped: bool
+
+    def __call__(self, fresh: Values, confidence: float) -> Histogram:
+        each, together = share_confidence(confidence, fresh.values.size, simultaneous=self.simultaneous)
         # Not cut at 0, as the counts are not: so they can be added up without bias.
         low, high = interval(fresh, confidence=each)
-        true_low, true_high = true_interval(fresh, each, capped=table.unit.max_rows is not None)
+        true_low, true_high = true_interval(fresh, each, capped=self.capped)
         rows = tuple(
             CountedItem(
                 item=label,
@@ -103,18 +134,46 @@ class HistogramRequest(Request[Histogram]):
                 true_low=float(true_low[place]),
                 true_high=float(true_high[place]),
             )
-            for place, label in enumerate(counts.labels)
+            for place, label in enumerate(self.labels)
         )
         return Histogram(
             rows=rows,
             confidence=each,
             together=together,
             standard_error=fresh.standard_error,
-            output_range=_output_range_of(mechanism),
-            mechanism=mechanism,
+            output_range=_output_range_of(fresh.mechanism),
+            mechanism=fresh.mechanism,
             cost=fresh.cost,
             simulated=fresh.simulated,
         )
+
+
+def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogram]:
+    """Count labels that nobody listed with noise, and release those that reach the threshold, in their order.
+
+    Claim and intervals: docs/proofs/unlisted.md, docs/proofs/histogram-top-k.md.
+    """
+    check_account("histogram", table)
+    if request.bounds is not None:
+        raise InvalidParameter(
+            "histogram.bounds must not be given where nobody listed the labels: a count within bounds could "
+            "not be compared with a threshold."
+        )
+    question = find_items(table, request.item, request.domain, request.where)
+    epsilon = to_fraction(request.epsilon)
+    rho = find_histogram_rho("histogram.noise", request.noise, epsilon, table, question)
+    mechanism = build_unlisted(question, epsilon, rho)
+    counted = yield from count_with_noise(mechanism, request, table, question, k=None)
+    return Histogram(
+        rows=tuple(
+            CountedItem(item=counted.labels[place], **counted.said.describe(place))
+            for place in counted.in_order
+        ),
+        # The same whatever the counts are: it tells nothing about them.
+        standard_error=math.sqrt(mechanism.noise.variance),
+        mechanism=mechanism,
+        **counted.facts,
+    )
 
 
 class _NumberRequest(Request[Count]):
@@ -137,21 +196,35 @@ class _NumberRequest(Request[Count]):
         )
         counts = charged.read(question)
         # A question without items has a single count.
-        fresh = charged.release(mechanism, int(counts.values[0]))
-        low, high = interval(fresh, confidence=CONFIDENCE)
+        answer = int(counts.values[0])
+        fresh = charged.release(mechanism, answer)
         # A unit counts once, however many rows it has; only of its rows some may be left out.
-        capped = self.counted == "rows" and table.unit.max_rows is not None
-        true_low, true_high = true_interval(fresh, CONFIDENCE, capped=capped)
+        build = _CountBuild(capped=self.counted == "rows" and table.unit.max_rows is not None)
+        found = build(fresh, table.find_confidence(mechanism))
+        charged.remember(found, fresh, answer, build)
+        return found
+
+
+@final
+@dataclass(frozen=True)
+class _CountBuild:
+    """Makes a count of a measurement; nothing in it is private."""
+
+    capped: bool
+
+    def __call__(self, fresh: Value, confidence: float) -> Count:
+        low, high = interval(fresh, confidence=confidence)
+        true_low, true_high = true_interval(fresh, confidence, capped=self.capped)
         return Count(
             estimate=fresh.value,
             low=float(low),
             high=float(high),
             true_low=float(true_low),
             true_high=float(true_high),
-            confidence=CONFIDENCE,
+            confidence=confidence,
             standard_error=fresh.standard_error,
-            output_range=_output_range_of(mechanism),
-            mechanism=mechanism,
+            output_range=_output_range_of(fresh.mechanism),
+            mechanism=fresh.mechanism,
             cost=fresh.cost,
             simulated=fresh.simulated,
         )
@@ -253,7 +326,7 @@ class _CountNoise:
         return FoldedMechanism(lower=low, upper=high, epsilon=self._epsilon, sensitivity=sensitivity)
 
 
-def _output_range_of(mechanism: Additive | FoldedMechanism) -> tuple[float, float] | None:
+def _output_range_of(mechanism: Any) -> tuple[float, float] | None:
     # Only folded noise keeps within a range.
     found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
     return found

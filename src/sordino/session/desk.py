@@ -5,7 +5,7 @@ Several releases that are charged together: all of them fit, or nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, final
@@ -18,7 +18,9 @@ from sordino.ledger import Ledger, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 from sordino.session.keeping import Payments
+from sordino.session.memory import Memory
 from sordino.session.request import (
+    CONFIDENCE,
     Charged,
     Payer,
     Progress,
@@ -56,11 +58,18 @@ class Started(Generic[R]):
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("entropy", "ledger", "payments", "source", "unit")
+    __slots__ = ("entropy", "ledger", "memory", "payments", "source", "unit")
 
-    def __init__(self, source: Source, unit: PrivacyUnit, ledger: Ledger | None, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        source: Source,
+        unit: PrivacyUnit,
+        ledger: Ledger | None,
+        entropy: Entropy,
+        memory: Memory | None = None,
+    ) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments = Payments()
+        self.payments, self.memory = Payments(), memory
 
     @property
     def price(self) -> Price | None:
@@ -73,15 +82,22 @@ class Desk:
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
 
+    def find_confidence(self, mechanism: Any) -> float:
+        """Return the confidence of the intervals of a measurement: more for the first look of several."""
+        return CONFIDENCE if self.memory is None else self.memory.find_confidence(mechanism, CONFIDENCE)
+
     def list_left_out(self) -> tuple[str, ...]:
         """Return which rows count in no release, by rules that look at one row alone, in words."""
         column = self.unit.column
         units = "" if column is None else f"rows without a value in {column}"
         return tuple(rule for rule in (self.source.dropped, units) if rule)
 
-    def start(self, request: Request[R]) -> Started[R]:
-        """Take a request as far as its reservation: no row is read, nothing is charged."""
-        steps = request.steps(self)
+    def start(self, request: Request[R], before: Sequence[Started[Any]] = ()) -> Started[R]:
+        """Take a request as far as its reservation: no row is read, nothing is charged.
+
+        `before` is what stands before it in its batch.
+        """
+        steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
         return Started(request.name, next(steps), steps)
 
     @no_remnants
@@ -95,7 +111,7 @@ class Desk:
             if len(asked) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
-        parts = tuple(part for started, _ in asked for part in started.reservation.parts)
+        parts = _list_parts(started for started, _ in asked)
         # The charge is durable before any row is read.
         with self._charge(parts, " + ".join(names), detail) as payer:
             # One for all: what was kept of a batch is found under one id.
@@ -125,7 +141,7 @@ class Desk:
         DataSourceError
             If anything fails.
         """
-        charged = Charged(payer, self.entropy, progress)
+        charged = Charged(payer, self.entropy, progress, self.memory)
         try:
             started.steps.send(charged)
         except StopIteration as end:
@@ -175,6 +191,43 @@ class Desk:
         if domain is not None:
             detail |= {"domain": domain.origin, "domain_size": size_of(domain)}
         return detail
+
+
+def _list_parts(started: Iterable[Started[Any]]) -> tuple[Any, ...]:
+    """Return what all of them may spend, one after the other."""
+    return tuple(part for one in started for part in one.reservation.parts)
+
+
+@final
+@dataclass(frozen=True)
+class _InBatch:
+    """A table as a later release of a batch sees it: its account has taken on the earlier ones."""
+
+    desk: Desk
+    parts: tuple[Any, ...]
+
+    @property
+    def source(self) -> Source:
+        return self.desk.source
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        return self.desk.unit
+
+    @property
+    def price(self) -> Price | None:
+        price = self.desk.price
+        return None if price is None else price.after(self.parts)
+
+    @property
+    def memory(self) -> Memory | None:
+        return self.desk.memory
+
+    def salt(self) -> bytes:
+        return self.desk.salt()
+
+    def find_confidence(self, mechanism: Any) -> float:
+        return self.desk.find_confidence(mechanism)
 
 
 def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
@@ -229,6 +282,10 @@ class Pending:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.result, name)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        # By its own name: Python looks for it on the class.
+        return self.result.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.result)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar, final
 
 from sordino.constraints import Number, to_fraction
-from sordino.cost import BoundedRange, Cost, repeat
+from sordino.cost import BoundedRange, Cost, Pure, repeat
 from sordino.data import CountQuestion
 from sordino.errors import InvalidParameter
 from sordino.estimators.intervals import find_reach
@@ -29,6 +29,7 @@ from sordino.ledger.amounts import Meter
 from sordino.mechanisms import (
     GaussianMechanism,
     GumbelSparseVector,
+    JointTopK,
     LaplaceMechanism,
     NoisyTopK,
     SparseVector,
@@ -68,6 +69,13 @@ class Terms:
         """
         worth = self.price.find_worth(paid)
         return worth if beside is None else max(Fraction(0), worth - self.price.find(beside))
+
+    def find_rho(self, paid: Cost) -> Fraction | None:
+        """Return the rho that other noise may have in place of a pure cost; None where there is none."""
+        try:
+            return match_rho(self.price, self.find_worth(paid))
+        except InvalidParameter:
+            return None
 
     def keeps(self, paid: Cost) -> bool:
         """Tell whether pure noise may stay: where it costs no more than noise of another kind would."""
@@ -204,6 +212,32 @@ def choose_selection(
     return _choose(terms, noise, pure, match)
 
 
+def choose_set(
+    terms: Terms | None, paid: Pure, pure: JointTopK, build: Callable[[Fraction], JointTopK]
+) -> JointTopK:
+    """Return what selects a set: with the epsilon that was said, or a larger one of the same price.
+
+    Parameters
+    ----------
+    terms : Terms or None
+        What `find_terms` returned.
+    paid : Pure
+        What pure noise of the epsilon that was said would cost.
+    pure : JointTopK
+        The selection with that epsilon. Its loss lies in an interval, so that it may cost less.
+    build : function
+        Makes the selection of an epsilon.
+    """
+    if terms is None:
+        return pure
+    try:
+        other = build(_match_ranges(terms.price, paid, 1))
+    except InvalidParameter:
+        return pure
+    fits = terms.open or terms.price.find(pure.cost) <= terms.price.find_worth(paid)
+    return other if other.cost.pure() > pure.cost.pure() or not fits else pure
+
+
 def choose_finder(terms: Terms | None, noise: str | None, pure: SparseVector) -> Finder:
     """Return what finds answers above a threshold; parameters as for `choose_selection`."""
 
@@ -229,14 +263,18 @@ def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Pr
 
 def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:
     """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth, and hardly less."""
+    selection: NoisyTopK = build(noise="gumbel", epsilon=_match_ranges(price, paid, k))
+    return selection
+
+
+def _match_ranges(price: Price, paid: Cost, k: int) -> Fraction:
+    """Return the epsilon of `k` bounded ranges together that add at most what `paid` is worth."""
     worth = price.find_worth(paid)
     # Each of k parts of a range has a rho of about an eighth of its square.
     guess = _guess_budget(worth / price.order, parts=k, factor=0.125, width=1)
-    budget = _match_budget(
+    return _match_budget(
         price.meter, worth, guess, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k)
     )
-    selection: NoisyTopK = build(noise="gumbel", epsilon=budget)
-    return selection
 
 
 def match_finder(price: Price, pure: SparseVector) -> GumbelSparseVector:

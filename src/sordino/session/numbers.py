@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
@@ -25,6 +26,7 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
+from sordino.cost import Pure, compose
 from sordino.data import Domain, NumberQuestion, StepRange, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -45,6 +47,7 @@ from sordino.estimators.quantiles.quantile_interval import QuantileInterval, Qua
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
+from sordino.session.found_groups import find_and_release
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, choose_rho, find_terms
 from sordino.session.request import (
     CONFIDENCE,
@@ -56,12 +59,15 @@ from sordino.session.request import (
     Table,
     checked_bounds,
     checked_later,
+    is_unlisted,
 )
 from sordino.session.table_numbers import ColumnReading, Estimator, Figures, Groups, TableNumbers
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
 _FINE_STEP = Fraction(1, 1 << 20)  # intervals are compared in steps of this share of what one unit moves
+SEARCH_SHARE = Fraction(1, 4)
+"""Share of epsilon that finds groups that nobody listed, where nothing is said."""
 NUMBERS_SHARE = Fraction(1, 20)
 """Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is said."""
 
@@ -89,6 +95,12 @@ class ColumnRequest(Request[R]):
     groups_per_unit: int | None = parameter(
         checked_later, "Let a unit count in at most so many groups.", default=None
     )
+    most_groups: int | None = parameter(
+        OrNone(COUNT), "Where nobody listed the groups: find at most so many.", default=None
+    )
+    search_share: Number | None = parameter(
+        OrNone(SHARE), "Share of epsilon that finds groups that nobody listed; 1/4 unless said.", default=None
+    )
     numbers_share: Number | None = parameter(
         _accept_share_or_none_of_it,
         "Share of epsilon for how many rows held a number; where texts are read as numbers it is 1/20 unless "
@@ -107,6 +119,8 @@ class ColumnRequest(Request[R]):
         """Count the rows in buckets, and let an estimator release from that."""
         estimator = self.build_estimator(table)
         question = self.ask(table, estimator.grid)
+        if is_unlisted(self.domain):
+            return (yield from find_and_release(self, table, question, estimator, ColumnReading))
         mechanism = self.build_mechanism(table, question, estimator)
 
         charged = yield Reservation((mechanism,), self.detail(), question.domain)
@@ -128,6 +142,19 @@ class ColumnRequest(Request[R]):
         }
 
     @property
+    def epsilon_to_find(self) -> Fraction:
+        """The part of epsilon that finds groups; 0 where they are listed."""
+        if not is_unlisted(self.domain):
+            return Fraction(0)
+        share = SEARCH_SHARE if self.search_share is None else to_fraction(self.search_share)
+        return to_fraction(self.epsilon) * share
+
+    @property
+    def epsilon_of_figures(self) -> Fraction:
+        """What is left of epsilon for the figures, and for how many rows held a number."""
+        return to_fraction(self.epsilon) - self.epsilon_to_find
+
+    @property
     def budgets(self) -> int:
         """In how many groups one unit has a part."""
         # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
@@ -139,7 +166,7 @@ class ColumnRequest(Request[R]):
     def share_of_group(self, table: Table) -> tuple[Fraction, Adjacency]:
         """Return the budget of one group, and what its neighbors are."""
         adjacency = table.unit.adjacency
-        epsilon = to_fraction(self.epsilon) * (1 - self.share_for_numbers(table))
+        epsilon = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
         if self.by is None:
             return epsilon, adjacency
         # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
@@ -160,7 +187,7 @@ class ColumnRequest(Request[R]):
         if not share:
             return None
         return count_numbers(
-            to_fraction(self.epsilon) * share,
+            self.epsilon_of_figures * share,
             adjacency=table.unit.adjacency,
             rows=(table.unit.max_rows or 1) * self.budgets,
         )
@@ -177,6 +204,7 @@ class ColumnRequest(Request[R]):
 
     def ask(self, table: Table, grid: BucketGrid) -> NumberQuestion:
         """Return the question about the column."""
+        self._check_search()
         if self.strict_types and _reads_texts(table, self.column):
             raise InvalidParameter(
                 f"{self.name}.column must have a type of numbers, by strict_types; got {shown(self.column)}, "
@@ -194,8 +222,17 @@ class ColumnRequest(Request[R]):
             by=self.by,
             domain=self.domain,
             groups_per_unit=self.groups_per_unit,
+            most_groups=self.most_groups,
             squares=self.name == "variance",
         )
+
+    def _check_search(self) -> None:
+        """Refuse a share for a search where nothing is looked for."""
+        if self.search_share is not None and not is_unlisted(self.domain):
+            raise InvalidParameter(
+                f"{self.name}.search_share belongs to Domain.unlisted (--unlisted); got "
+                f"{shown(self.search_share)} with groups that are listed, or none."
+            )
 
     def build_mechanism(
         self, table: Table, question: NumberQuestion, estimator: Estimator | BoundedTotal
@@ -217,6 +254,7 @@ class ColumnRequest(Request[R]):
             "where": self.where,
             "by": self.by,
             "groups_per_unit": self.groups_per_unit,
+            "most_groups": self.most_groups,
         }
 
 
@@ -322,7 +360,11 @@ class BoundedFigureRequest(ColumnRequest[R]):
             groups_per_unit=groups,
             shared=self.build_count(table),
         )
-        terms = find_terms(f"{self.name}.noise", table.price, whole.cost, forced=self.noise == "gaussian")
+        # What finds groups has no other noise, and is part of what the release costs. Where they are listed
+        # it costs nothing.
+        search = Pure(epsilon=self.epsilon_to_find)
+        paid = compose(whole.cost, search)
+        terms = find_terms(f"{self.name}.noise", table.price, paid, forced=self.noise == "gaussian")
         if terms is None:
             return None
         # In a group a unit may leave and another one join: then its totals move twice as far.
@@ -335,9 +377,9 @@ class BoundedFigureRequest(ColumnRequest[R]):
             # The noise of any clip is this noise, but for its unit.
             LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
             moved.over(groups, "l2"),
-            # The clip, and what counts rows with a number, stay pure.
-            paid=whole.cost,
-            beside=whole.without_totals,
+            # The clip, what counts rows with a number, and what finds groups stay pure.
+            paid=paid,
+            beside=compose(whole.without_totals, search),
             confidence=CONFIDENCE,
         )
         return None if rho is None else rho / (groups * steps**2)
@@ -429,7 +471,6 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
     )
     # Nothing is counted in buckets here; a question needs a grid all the same.
     question = request.ask(table, BucketGrid(edges=np.zeros(1)))
-    mechanism = request.build_mechanism(table, question, estimator)
     detail = {
         **request.detail(),
         "bounds": request.bounds,
@@ -437,9 +478,13 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
         "cap": Fraction(estimator.cap),
     }
 
+    read = partial(TotalReading, ends=estimator.records, of_mean=request.name == "mean")
+    if is_unlisted(request.domain):
+        return (yield from find_and_release(request, table, question, estimator, read, detail))
+    mechanism = request.build_mechanism(table, question, estimator)
+
     charged = yield Reservation((mechanism,), detail, question.domain)
-    figures = charged.read(TotalReading(question, estimator.records, request.name == "mean"))
-    return charged.release(mechanism, figures)
+    return charged.release(mechanism, charged.read(read(question)))
 
 
 def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:

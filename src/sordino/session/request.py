@@ -17,12 +17,14 @@ from sordino.constraints import FINITE, shown, to_fraction
 from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
 from sordino.declared import Declared
 from sordino.entropy import Entropy
-from sordino.errors import InvalidParameter
+from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.grid import check_rates_from
 from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.receipt import Receipt, read_clock
+from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
+from sordino.session.memory import Build, Memory
 from sordino.sheet import Sheet
 
 CONFIDENCE = 0.95
@@ -61,8 +63,17 @@ class Table(Protocol):
         """How the account that pays counts costs in this moment; None if nobody pays."""
         ...
 
+    @property
+    def memory(self) -> Memory | None:
+        """What keeps the answers of releases that may be refined; None where none may."""
+        ...
+
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
+        ...
+
+    def find_confidence(self, mechanism: Any) -> float:
+        """Return the confidence of the intervals of a measurement."""
         ...
 
 
@@ -180,10 +191,12 @@ class Charged:
     What it reads is private, and goes nowhere but into `release`.
     """
 
-    __slots__ = ("_callbacks", "_entropy", "_payer", "_progress")
+    __slots__ = ("_callbacks", "_entropy", "_memory", "_payer", "_progress")
 
-    def __init__(self, payer: Payer, entropy: Entropy, progress: Progress | None) -> None:
-        self._payer, self._entropy = payer, entropy
+    def __init__(
+        self, payer: Payer, entropy: Entropy, progress: Progress | None, memory: Memory | None = None
+    ) -> None:
+        self._payer, self._entropy, self._memory = payer, entropy, memory
         self._callbacks: list[Callback] = []
         self._progress = None if progress is None else self.watch(progress)
 
@@ -196,6 +209,11 @@ class Charged:
         """Let a mechanism release private answers, with fresh noise."""
         return self._payer.release(mechanism, answers, entropy=self._entropy, **private)
 
+    def remember(self, release: Any, fresh: Value | Values, answers: Any, build: Build) -> None:
+        """Keep the private answers of a release, if it may be refined; see `Memory.begin`."""
+        if self._memory is not None:
+            self._memory.begin(release, fresh, answers, build)
+
     def watch(self, function: Callable[..., object]) -> Callback:
         """Return a function of the caller's that may be called meanwhile: its errors are the caller's."""
         callback = Callback(function)
@@ -207,7 +225,9 @@ class Charged:
         return any(callback.raised is error for callback in self._callbacks)
 
 
-Steps = Generator[Reservation, Charged, R]
+T = TypeVar("T")
+Steps = Generator[Reservation, Charged, T]
+"""A thread that yields a reservation, goes on once that is charged, and returns something."""
 
 
 class Request(Declared, Generic[R]):
@@ -237,6 +257,15 @@ class Request(Declared, Generic[R]):
         """
 
 
+def may_be_refined(table: Table, noise: str | None = None) -> bool:
+    """Tell whether a session keeps a measurement for finer looks: of Laplace noise, paid for in epsilons.
+
+    Noise that has selected as well is never refined: given the selection it is another noise.
+    """
+    keeps = table.memory is not None and noise != "gaussian"
+    return keeps and (table.price is None or table.price.adds_epsilons)
+
+
 # ---- rules of parameters ----------------------------------------------------------------------------------
 
 
@@ -262,8 +291,63 @@ def checked_bounds(name: str, bounds: Any) -> Any:
 # ---- questions about labels -------------------------------------------------------------------------------
 
 
-def ask_items(table: Table, item: str, domain: Any, where: str | None) -> CountQuestion:
+def refuse_unlisted(name: str, domain: Any) -> None:
+    """Refuse a domain that nobody listed where a release cannot find labels: before the charge.
+
+    Raises
+    ------
+    UnknownDomain
+        If it is one.
+    """
+    if is_unlisted(domain):
+        raise UnknownDomain(
+            f"{name}.domain must list its labels, because this release cannot find labels that nobody listed "
+            f"(--unlisted); got Domain.unlisted. Give a list of labels, Domain.from_file or Domain.from_sql "
+            "(--domain, --domain-sql)."
+        )
+
+
+def check_account(name: str, table: Table) -> None:
+    """Refuse labels that nobody listed on an account that keeps no deltas: before the charge.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is one.
+    """
+    if table.price is not None and table.price.meter.order is None:
+        what, meter = ("pure epsilons", "") if table.price.is_pure else ("rhos alone", " --meter zcdp")
+        raise InvalidParameter(
+            f"{name}.domain must list its labels on an account of {what}, because labels that nobody listed "
+            "take a part of a delta; an account with a delta has one (sordino ledger create --epsilon E "
+            f"--delta D --failures F{meter})."
+        )
+
+
+def find_items(
+    table: Table, item: str, domain: Any, where: str | None, *, best: int | None = None
+) -> CountQuestion:
+    """Return the question how many units each label has, of labels that nobody listed."""
+    return prepare_counts(
+        table.source,
+        table.unit,
+        kind="items",
+        item=item,
+        domain=domain,
+        where=where,
+        salt=table.salt(),
+        best=best,
+    )
+
+
+def is_unlisted(domain: Any) -> bool:
+    """Tell whether nobody listed the labels of a domain, so that a release must find them."""
+    return isinstance(domain, Domain) and domain.hidden
+
+
+def ask_items(table: Table, name: str, item: str, domain: Any, where: str | None) -> CountQuestion:
     """Return the question how many units each label of a domain has."""
+    refuse_unlisted(name, domain)
     # A fresh salt for each release: which rows of a unit count follows from it.
     return prepare_counts(
         table.source, table.unit, kind="items", item=item, domain=domain, where=where, salt=table.salt()
@@ -271,12 +355,12 @@ def ask_items(table: Table, item: str, domain: Any, where: str | None) -> CountQ
 
 
 def size_of(domain: Domain | None) -> int | None:
-    """Return the size of a domain, or None while it is only assumed to be public."""
-    return None if domain is None or domain.kind == "assumed public" else domain.size
+    """Return the size of a domain, or None where none is public: of assumed labels, and of hidden ones."""
+    return None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
 
 
 def not_listed(domain: Domain | None) -> int | None:
-    """Return the size of a domain whose items are not listed, else None.
+    """Return the size of a range, whose labels are not listed, else None.
 
     Mechanisms are then handed only the counts that are not 0.
     """

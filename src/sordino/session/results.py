@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 from sordino.releases import Release
+from sordino.session.memory import Refinable
 
 
 @final
@@ -20,16 +21,17 @@ class TopItem:
         1 for the first.
     item : str
         The label.
-    estimate : float
+    estimate : float or None
         One number for the count, inside the interval: from gaps and measurement where that is better, else
-        the measurement. Unbiased before selection, not after it.
-    low, high : float
-        95 % interval of the count from the fresh measurement alone; valid after selection. With `max_rows` it
+        the measurement. Unbiased before selection, not after it. Where nothing was measured: from the gaps
+        down to the threshold that ended the list, else None.
+    low, high : float or None
+        95 % interval of the count from the measurement alone; valid after selection. With `max_rows` it
         is about the count of units that count for so many items at most.
-    true_low, true_high : float
+    true_low, true_high : float or None
         The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
         true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
-    measured : float
+    measured : float or None
         The fresh measurement: unbiased, also after selection.
     combined : float or None
         Gaps and measurement combined, before it was moved into the interval; None where gaps are not used.
@@ -46,13 +48,13 @@ class TopItem:
 
     rank: int
     item: str
-    estimate: float
-    low: float
-    high: float
+    estimate: float | None
+    low: float | None
+    high: float | None
     gap: float | None
-    true_low: float
-    true_high: float
-    measured: float
+    true_low: float | None
+    true_high: float | None
+    measured: float | None
     combined: float | None
     order_unclear: bool | None
 
@@ -86,7 +88,7 @@ class CountedItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TopItems(Release):
+class TopItems(Refinable, Release):
     """A private top-k of a table, best first.
 
     Attributes
@@ -94,18 +96,87 @@ class TopItems(Release):
     rows : tuple of TopItem, length k; at most k if a threshold was given
     crossed : bool or None
         Whether the threshold ended the list; None if there was none.
+    method : {"gaps", "histogram"}
+        Whether items were selected with gaps and then measured, or are the best of a noisy histogram.
+    label_threshold : int or None
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
+        that is missing nothing follows: it may have fewer, or not exist.
+    why : str or None
+        Where nobody listed the labels: why they were found in this way and no other; public.
     confidence : float
-        Of the interval of each row.
+        Of the interval of each row: 95 % unless all hold together, and more in a session with a ladder. With
+        method "histogram" the expected share of rows whose interval holds is at least that.
     together : float
         Least probability with which the intervals of all rows hold.
     """
 
     rows: tuple[TopItem, ...]
     crossed: bool | None = None
+    method: Literal["gaps", "histogram"] = "gaps"
+    label_threshold: int | None = None
+    why: str | None = None
     confidence: float
     together: float
 
     def __iter__(self) -> Iterator[TopItem]:
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TopSetItem:
+    """One item of a private set of the largest; nothing says which of them is larger.
+
+    Attributes
+    ----------
+    item : str
+        The label.
+    estimate : float or None
+        The fresh measurement as a whole number inside the interval; this and all below is None where nothing
+        was measured.
+    low, high : float or None
+        95 % interval of the count; valid after selection. With `max_rows` it is about the count of units that
+        count for so many items at most.
+    true_low, true_high : float or None
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
+        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+    measured : float or None
+        The fresh measurement: unbiased, also after selection.
+    """
+
+    item: str
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    true_low: float | None = None
+    true_high: float | None = None
+    measured: float | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TopSetItems(Release):
+    """A private set of the k largest of a table, in the order of the domain: it says nothing of the counts.
+
+    Attributes
+    ----------
+    rows : tuple of TopSetItem, length k
+    confidence : float or None
+        Of the interval of each row; None where nothing was measured.
+    together : float or None
+        Least probability with which the intervals of all rows hold.
+    """
+
+    rows: tuple[TopSetItem, ...]
+    confidence: float | None = None
+    together: float | None = None
+
+    def __iter__(self) -> Iterator[TopSetItem]:
         """Iterate over the rows."""
         return iter(self.rows)
 
@@ -159,10 +230,15 @@ class AboveItems(Release):
     Attributes
     ----------
     rows : tuple of AboveItem
-    asked : int
-        How many items were asked, from the start of the domain.
+    asked : int or None
+        How many items were asked, from the start of the domain; None where nobody listed the labels.
     complete : bool
         Whether that is all of them; if not, enough was found before.
+    method : {"gaps", "histogram"}
+        Whether a sparse vector found the items, or a noisy histogram.
+    label_threshold : int or None
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
+        that is missing nothing follows.
     confidence : float
         Of the interval, or of the lower bound, of each row.
     together : float
@@ -170,8 +246,10 @@ class AboveItems(Release):
     """
 
     rows: tuple[AboveItem, ...]
-    asked: int
+    asked: int | None
     complete: bool
+    method: Literal["gaps", "histogram"] = "gaps"
+    label_threshold: int | None = None
     confidence: float
     together: float
 
@@ -186,7 +264,7 @@ class AboveItems(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Histogram(Release):
+class Histogram(Refinable, Release):
     """Private counts of every item of a domain, in the order of the domain.
 
     Attributes
@@ -196,8 +274,11 @@ class Histogram(Release):
         Standard deviation of the noise of each count; within `bounds` the largest over the range.
     output_range : tuple of float, or None
         With `bounds`, the smallest and the largest count that could have been released: a little wider.
+    label_threshold : int or None
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
+        that is missing nothing follows.
     confidence : float
-        Of the interval of each row.
+        Of the interval of each row: 95 % unless all hold together, and more in a session with a ladder.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -205,6 +286,7 @@ class Histogram(Release):
     rows: tuple[CountedItem, ...]
     standard_error: float
     output_range: tuple[float, float] | None = None
+    label_threshold: int | None = None
     confidence: float
     together: float
 
@@ -219,7 +301,7 @@ class Histogram(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Count(Release):
+class Count(Refinable, Release):
     """One private count of a table: unbiased, with a 95 % interval.
 
     Attributes
@@ -235,6 +317,9 @@ class Count(Release):
         Standard deviation of the noise; within `bounds` the largest over the range.
     output_range : tuple of float, or None
         With `bounds`, the smallest and the largest count that could have been released: a little wider.
+    confidence : float
+        Of the interval: 95 %, and more in a session with a ladder, of whose looks all intervals hold together
+        with that.
     """
 
     estimate: float

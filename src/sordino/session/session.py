@@ -7,17 +7,14 @@ Order of work of every release: public parameters, then the public schema, then 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
-from sordino.constraints import FINITE, Number
-from sordino.errors import InvalidParameter
-from sordino.ledger import ChargedStream
+from sordino.constraints import Number
 from sordino.remnants import no_remnants
-from sordino.session.above import AboveRequest, build_watch
+from sordino.session.above import AboveRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.request import Progress
-from sordino.session.results import AboveItems, Count, Histogram, TopItems
+from sordino.session.results import AboveItems, Count, Histogram, TopItems, TopSetItems
 from sordino.session.session_base import SessionBase
 from sordino.session.top_k import TopKRequest
 
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sordino.estimators import ClippedValue, QuantileValue, QuantileValues, VarianceValue
-    from sordino.mechanisms import Stream
     from sordino.releases import Values
     from sordino.session.bounded_total import BoundedValue
     from sordino.session.local import Reported
@@ -58,6 +54,10 @@ class Session(SessionBase):
     name : str, optional
         What the ledger calls a source that has no path (frames and relations); its account is made with
         source="name:NAME".
+    ladder : Ladder, optional
+        For counts that are to be looked at again, ever finer (`refine`). The session then keeps the exact
+        answers of its counts, histograms and measurements of a top k in memory, as long as their releases are
+        held, until its `with` block ends or `forget` is called; and intervals of all looks hold together.
 
     Raises
     ------
@@ -80,6 +80,42 @@ class Session(SessionBase):
     ['tea']
     """
 
+    @overload
+    def top_k(
+        self,
+        item: str,
+        *,
+        k: int,
+        epsilon: Number,
+        domain: Any,
+        threshold: Number | None = ...,
+        where: str | None = ...,
+        selection_share: Number | None = ...,
+        noise: Literal["exponential", "laplace", "gumbel"] | None = ...,
+        measure_noise: MeasureNoise | None = ...,
+        simultaneous: bool = ...,
+        as_set: Literal[False] = ...,
+        method: Literal["gaps", "histogram"] | None = ...,
+        kth_count: Number | None = ...,
+        progress: Progress | None = ...,
+    ) -> TopItems: ...
+
+    @overload
+    def top_k(
+        self,
+        item: str,
+        *,
+        k: int,
+        epsilon: Number,
+        domain: Any,
+        where: str | None = ...,
+        selection_share: Number | None = ...,
+        measure_noise: MeasureNoise | None = ...,
+        simultaneous: bool = ...,
+        as_set: Literal[True],
+        progress: Progress | None = ...,
+    ) -> TopSetItems: ...
+
     @no_remnants
     def top_k(
         self,
@@ -90,12 +126,15 @@ class Session(SessionBase):
         domain: Any,
         threshold: Number | None = None,
         where: str | None = None,
-        selection_share: Number = 0.5,
+        selection_share: Number | None = None,
         noise: Literal["exponential", "laplace", "gumbel"] | None = None,
         measure_noise: MeasureNoise | None = None,
         simultaneous: bool = False,
+        as_set: bool = False,
+        method: Literal["gaps", "histogram"] | None = None,
+        kth_count: Number | None = None,
         progress: Progress | None = None,
-    ) -> TopItems:
+    ) -> TopItems | TopSetItems:
         """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
 
         With a threshold only items that lie above it are released, at most `k`; of what selects them the
@@ -117,8 +156,9 @@ class Session(SessionBase):
             Public threshold of the counts.
         where : str, optional
             A row predicate (docs/decisions/0005-predicates.md).
-        selection_share : number
-            In (0, 1).
+        selection_share : number, optional
+            In (0, 1); of a set, and where nobody listed the labels, it may be 1, and then nothing is
+            measured. None: 0.5, or 0.7 where nobody listed the labels.
         noise : {"exponential", "laplace", "gumbel"}, optional
             Noise of the selection. The first two have a pure epsilon, and gaps at no extra cost. Gumbel noise
             has no gaps; on an account with a delta, and on a zCDP account, it selects better for what is
@@ -127,14 +167,30 @@ class Session(SessionBase):
             Noise of the measurement, as `noise` of `count`.
         simultaneous : bool
             Whether the intervals of all rows hold together with 95 %, instead of each by itself.
+        as_set : bool
+            Whether to choose the set of the k largest at once (`JointTopK`), without order and gaps: k is at
+            most 4096, and there is no threshold and no `noise`. It finds more of the k largest where the k-th
+            is at least about 4k over the epsilon that chooses, and can be far worse below:
+            docs/how-to/choose-a-selection.md.
+        method : {"gaps", "histogram"}, optional
+            "gaps" selects with one-sided or Gumbel noise, whose size grows with k, and then measures.
+            "histogram" counts all items with noise whose size grows with how many items a unit counts for,
+            and releases the best with these counts: all of epsilon does both. None: the one that confuses
+            items less, by k, `max_rows` (1 where each row is a unit), the size of the domain and the
+            selection share. In a session with a ladder None is "gaps", whose measurement can be refined.
+        kth_count : number, optional
+            Where nobody listed the labels: about how large the k-th count is, a public guess, such as that of
+            last year's release. Of the ways that would find it the one with the least noise is taken; without
+            a guess, the one with the least threshold and noise together. `why` of the release tells.
         progress : callable, optional
             Called with percentages while the engine works.
 
         Returns
         -------
-        TopItems
+        TopItems or TopSetItems
             Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured, combined,
-            order_unclear.
+            order_unclear. Of a set, in the order of the domain: item, estimate, low, high, true_low,
+            true_high, measured.
 
         Raises
         ------
@@ -157,6 +213,9 @@ class Session(SessionBase):
                 noise=noise,
                 measure_noise=measure_noise,
                 simultaneous=simultaneous,
+                as_set=as_set,
+                method=method,
+                kth_count=kth_count,
             ),
             progress,
         )
@@ -180,15 +239,18 @@ class Session(SessionBase):
         correction_run: int | None = None,
         correction_margin: Number | None = None,
         simultaneous: bool = False,
+        method: Literal["gaps", "histogram"] | None = None,
         progress: Progress | None = None,
     ) -> AboveItems:
         """Release which items of a public domain more than `threshold` units touch.
 
-        They are asked one after the other, in the order of the domain.
+        Where a unit has few items all of them are counted with noise, and those that reach the threshold are
+        released with these counts; that costs epsilon, whatever is found. Else they are asked one after the
+        other, in the order of the domain.
 
-        An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when
-        enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
-        largest ones matter most, use `top_k`.
+        Then an item that is not found costs nothing, and what was not found returns to a pure ledger. It ends
+        when enough was found: items further back in the domain are then not asked (`asked`, `complete`). If
+        the largest ones matter most, use `top_k`.
 
         Parameters
         ----------
@@ -223,6 +285,11 @@ class Session(SessionBase):
             given but needed, unless the domain is only assumed to be public.
         simultaneous : bool
             As for `top_k`.
+        method : {"gaps", "histogram"}, optional
+            "gaps" asks one item after the other, by a sparse vector that stops after `positives`. "histogram"
+            counts all of them with noise whose size grows with how many items a unit counts for, and releases
+            all that reach the threshold. None: the one with less noise, by `positives`, `max_rows` (1 where
+            each row is a unit) and the share for the search.
         progress : callable, optional
             Called with percentages while the engine works.
 
@@ -253,6 +320,7 @@ class Session(SessionBase):
                 correction_run=correction_run,
                 correction_margin=correction_margin,
                 simultaneous=simultaneous,
+                method=method,
             ),
             progress,
         )
@@ -376,6 +444,8 @@ class Session(SessionBase):
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        most_groups: int | None = None,
+        search_share: Number | None = None,
         numbers_share: Number | None = None,
         strict_types: bool = False,
         progress: Progress | None = None,
@@ -413,6 +483,11 @@ class Session(SessionBase):
             The groups; rows with other labels are dropped.
         groups_per_unit : int, optional
             With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+        most_groups : int, optional
+            With `Domain.unlisted`, on an account with a delta: at most so many groups are found, those with
+            the most units by noisy counts.
+        search_share : number, optional
+            With `Domain.unlisted`, in (0, 1): share of epsilon that finds the groups; 1/4 unless said.
         numbers_share : number, optional
             In [0, 1): share of epsilon that says how many of the rows that count held a number
             (`numbers_share` of the release). Unless said it is 1/20 where texts are read as numbers, as those
@@ -462,6 +537,8 @@ class Session(SessionBase):
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                most_groups=most_groups,
+                search_share=search_share,
                 numbers_share=numbers_share,
                 strict_types=strict_types,
             ),
@@ -482,6 +559,8 @@ class Session(SessionBase):
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        most_groups: int | None = None,
+        search_share: Number | None = None,
         numbers_share: Number | None = None,
         strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
@@ -507,7 +586,9 @@ class Session(SessionBase):
             Public, at most 0: smaller numbers count as this. None: minus the cap.
         growth, unit : number
             As for `ClippedSum`: how fine the edges are that the clip is taken from.
-        where, by, domain, groups_per_unit, numbers_share, strict_types, progress : optional
+        where, by, domain, groups_per_unit, most_groups, search_share : optional
+            As for `quantile`.
+        numbers_share, strict_types, progress : optional
             As for `quantile`.
         bounds : tuple of number, optional
             A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved
@@ -536,6 +617,8 @@ class Session(SessionBase):
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                most_groups=most_groups,
+                search_share=search_share,
                 numbers_share=numbers_share,
                 strict_types=strict_types,
                 bounds=bounds,
@@ -558,6 +641,8 @@ class Session(SessionBase):
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        most_groups: int | None = None,
+        search_share: Number | None = None,
         numbers_share: Number | None = None,
         strict_types: bool = False,
         bounds: tuple[Number, Number] | None = None,
@@ -595,6 +680,8 @@ class Session(SessionBase):
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                most_groups=most_groups,
+                search_share=search_share,
                 numbers_share=numbers_share,
                 strict_types=strict_types,
                 bounds=bounds,
@@ -617,6 +704,8 @@ class Session(SessionBase):
         by: str | None = None,
         domain: Any = None,
         groups_per_unit: int | None = None,
+        most_groups: int | None = None,
+        search_share: Number | None = None,
         numbers_share: Number | None = None,
         strict_types: bool = False,
         progress: Progress | None = None,
@@ -656,6 +745,8 @@ class Session(SessionBase):
                 by=by,
                 domain=domain,
                 groups_per_unit=groups_per_unit,
+                most_groups=most_groups,
+                search_share=search_share,
                 numbers_share=numbers_share,
                 strict_types=strict_types,
             ),
@@ -735,70 +826,3 @@ class Session(SessionBase):
             ),
             progress,
         )
-
-    @no_remnants
-    def watch(
-        self,
-        *,
-        threshold: Number,
-        positives: int,
-        epsilon: Number,
-        sensitivity: Any,
-        adaptive: bool = False,
-        **options: Any,
-    ) -> AbstractContextManager[ChargedStream | Stream]:
-        """Open a stream of answers that you compute yourself.
-
-        It is charged to the account of the session before the first answer.
-
-        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
-        leaves the full charge, and so does the end of the process. No row is read: that the answers are about
-        this source and its units, and that they move as the sensitivity says, is up to you.
-
-        Parameters
-        ----------
-        threshold : number
-            Public threshold, in the unit of the answers.
-        positives : int
-            After so many answers above it closes; with `adaptive`, it finds at least so many if they are
-            there.
-        epsilon : number
-            Budget of the whole stream.
-        sensitivity : Sensitivity
-            A statement about each answer (norm "each"), for the adjacency of the session's unit.
-        adaptive : bool
-            Whether answers far above the threshold may be found by a cheaper test.
-        **options : object
-            As for `SparseVector`, or `AdaptiveSparseVector`.
-
-        Returns
-        -------
-        context manager
-            Of a stream: `ask`, `spent`, `closed`.
-
-        Raises
-        ------
-        InvalidParameter
-            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its
-            end.
-        BudgetExceeded, LedgerConflict
-            When the block is entered; nothing is answered.
-
-        Examples
-        --------
-        >>> import polars as pl
-        >>> import sordino as sd
-        >>> orders = pl.DataFrame({"customer": ["a", "b"], "product": ["tea", "tea"]})
-        >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
-        >>> with session.watch(threshold=100, positives=1, epsilon=2, sensitivity=sd.COUNTING) as stream:
-        ...     [stream.ask(customers_today).above for customers_today in (12, 80, 213)]
-        [False, False, True]
-        """
-        if self._batch is not None:
-            raise InvalidParameter(
-                "Session.watch must be called outside a batch, which is charged only when it has ended."
-            )
-        asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
-        mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
-        # The ledger keeps the exact threshold.
-        return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from sordino.constraints import FINITE, Number, shown
 from sordino.data import CsvFormat, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.ledger import Ledger
+from sordino.estimators import Ladder
+from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
+from sordino.session.above import build_watch
 from sordino.session.desk import Batch, Desk
+from sordino.session.memory import Memory
 from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
+from sordino.session.refine import RefineRequest
 from sordino.session.request import Progress, R, Request
 from sordino.sheet import Sheet
+
+if TYPE_CHECKING:
+    from sordino.mechanisms import Stream
 
 
 class SessionBase:
@@ -31,16 +39,21 @@ class SessionBase:
         entropy: Entropy = SYSTEM,
         csv: CsvFormat | None = None,
         name: str | None = None,
+        ladder: Ladder | None = None,
     ) -> None:
         # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
                 "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
             )
+        if not isinstance(ladder, Ladder | None):
+            raise InvalidParameter(f"Session.ladder must be a Ladder or None; got {shown(ladder)}.")
         # Looked at and not renewed: each release renews it when it begins.
         payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
-        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, payer, entropy)
+        memory = None if ladder is None else Memory(ladder, self)
+        opened = open_source(source, csv=csv or CsvFormat(), name=name)
+        self._desk = Desk(opened, unit, payer, entropy, memory)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:
             raise InvalidParameter(
@@ -72,7 +85,17 @@ class SessionBase:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the session; it holds nothing open between releases."""
+        """Leave the session; between releases it holds nothing open, and forgets now what it has kept."""
+        self.forget()
+
+    @no_remnants
+    def forget(self) -> None:
+        """Forget the exact answers that are kept for `refine`; releases made before can no longer be refined.
+
+        Without a ladder there are none. Leaving the `with` block of a session does this, too.
+        """
+        if self._desk.memory is not None:
+            self._desk.memory.forget()
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
@@ -152,10 +175,127 @@ class SessionBase:
         """
         self._desk.keep(release, sheet)
 
+    @no_remnants
+    def refine(self, release: R, *, epsilon: Number, progress: Progress | None = None) -> R:
+        """Release a count, a histogram or the measurement of a top k again, with less noise.
+
+        The noise is drawn given the noise of the first look. So both looks together cost as much as the finer
+        one alone, and what was spent on the first one is not lost. How fine looks are the `ladder` of the
+        session says; it goes as far up as `epsilon` allows, and costs what that look adds. The answers are
+        those of the first look, also where rows have changed since: nothing is read.
+
+        Each look is refined once, and what comes of it can be refined again. The interval of look j misses
+        with 5 % / 2^j: those of all looks hold together with 95 %, wherever one stops.
+
+        Parameters
+        ----------
+        release : Count, Histogram or TopItems
+            With Laplace noise, of this session, made while it had a ladder.
+        epsilon : number
+            What this look may add to what was spent; at most that is charged.
+        progress : callable, optional
+            As for `top_k`.
+
+        Returns
+        -------
+        Count, Histogram or TopItems
+            Of the same kind: `cost` is what was added, `total` what all looks cost together (of a top k with
+            its selection).
+
+        Raises
+        ------
+        InvalidParameter
+            If the session has no ladder, or does not keep the answers of this release; if epsilon does not
+            reach the next look, or there is none; on a zCDP account. Before the charge.
+        BudgetExceeded, LedgerConflict
+            Before anything is drawn. The release can still be refined.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> frame, noise = pl.DataFrame({"x": [1] * 40}), sd.Seeded(7)
+        >>> session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=noise, ladder=sd.Ladder(growth=2))
+        >>> rough = session.count(epsilon=0.5)
+        >>> finer = session.refine(rough, epsilon=0.5)
+        >>> finer.cost.pure(), finer.total.pure(), finer.confidence
+        (Fraction(1, 2), Fraction(1, 1), 0.9875)
+        """
+        finer: R = self._do(RefineRequest(release=release, epsilon=epsilon), progress)
+        return finer
+
+    @no_remnants
+    def watch(
+        self,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        sensitivity: Any,
+        adaptive: bool = False,
+        **options: Any,
+    ) -> AbstractContextManager[ChargedStream | Stream]:
+        """Open a stream of answers that you compute yourself.
+
+        It is charged to the account of the session before the first answer.
+
+        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
+        leaves the full charge, and so does the end of the process. No row is read: that the answers are about
+        this source and its units, and that they move as the sensitivity says, is up to you.
+
+        Parameters
+        ----------
+        threshold : number
+            Public threshold, in the unit of the answers.
+        positives : int
+            After so many answers above it closes; with `adaptive`, it finds at least so many if they are
+            there.
+        epsilon : number
+            Budget of the whole stream.
+        sensitivity : Sensitivity
+            A statement about each answer (norm "each"), for the adjacency of the session's unit.
+        adaptive : bool
+            Whether answers far above the threshold may be found by a cheaper test.
+        **options : object
+            As for `SparseVector`, or `AdaptiveSparseVector`.
+
+        Returns
+        -------
+        context manager
+            Of a stream: `ask`, `spent`, `closed`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its
+            end.
+        BudgetExceeded, LedgerConflict
+            When the block is entered; nothing is answered.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> orders = pl.DataFrame({"customer": ["a", "b"], "product": ["tea", "tea"]})
+        >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+        >>> with session.watch(threshold=100, positives=1, epsilon=2, sensitivity=sd.COUNTING) as stream:
+        ...     [stream.ask(customers_today).above for customers_today in (12, 80, 213)]
+        [False, False, True]
+        """
+        if self._batch is not None:
+            raise InvalidParameter(
+                "Session.watch must be called outside a batch, which is charged only when it has ended."
+            )
+        asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
+        mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        # The ledger keeps the exact threshold.
+        return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
+
     def _do(self, request: Request[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""
         # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
-        started = self._desk.start(request)
+        before = [] if self._batch is None else [started for started, *_ in self._batch.asked]
+        started = self._desk.start(request, before)
         # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
             self._desk.run([(started, progress)])[0]

@@ -5,18 +5,18 @@ It is loaded when something is kept: it knows every kind of release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from sordino.data import PrivacyUnit
 from sordino.errors import InvalidParameter
-from sordino.releases import HasEstimate, Values, plain
+from sordino.releases import Values, plain
 from sordino.session.local import Reported
-from sordino.session.table_numbers import GroupRow, Groups
-from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises
+from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_spent
 
 # What every sheet says in its own words.
-_IN_FACTS = frozenset({"type", "cost", "simulated", "exact", "receipt", "mechanism", "numbers_share"})
+_IN_FACTS = frozenset(
+    {"type", "cost", "simulated", "exact", "receipt", "mechanism", "numbers_share", "total"}
+)
 
 
 def check_keepable(release: Any) -> None:
@@ -37,10 +37,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     # What stands beside the rows of a release is about all of them.
     listed = isinstance(release, tuple) or "rows" in said
     beside = {name: said[name] for name in said.keys() - _IN_FACTS - {"rows", "values"}} if listed else {}
-    if "rows" in said and not isinstance(release, Groups):
-        rows = said["rows"]
-    else:
-        rows = [row for part in (release if listed else (release,)) for row in _list_rows(part)]
+    rows = [plain(record) for record in release.list_records()]
     facts = list_facts(
         said["type"],
         release,
@@ -49,6 +46,8 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
         adjacency=unit.adjacency,
         max_rows=unit.max_rows,
         **dict(sorted(beside.items())),
+        # What a refined release adds is its epsilon; what all looks cost together stands beside it.
+        total_epsilon=_find_total(release),
         mechanism=said["mechanism"],
     )
     facts |= list_noises(getattr(release, "mechanism", None))
@@ -62,17 +61,6 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     return Sheet(facts=facts, columns=columns, rows=rows, notes=notes, counts=False)
 
 
-def _list_rows(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows that a part of a release is: of a group as many as its release has."""
-    if isinstance(part, GroupRow):
-        # Several quantiles of a group are a tuple of them.
-        for one in part.release if isinstance(part.release, tuple) else (part.release,):
-            yield from ({"item": part.item} | row for row in _list_rows(one))
-        return
-    own = {name: value for name, value in plain(part).items() if name not in _IN_FACTS}
-    if isinstance(part, HasEstimate):
-        # The figure and its ends have the same names in every release.
-        known = [name for name in ("estimate", "low", "high") if hasattr(part, name)]
-        named = {name: plain(getattr(part, name)) for name in known}
-        own = named | {name: value for name, value in own.items() if name not in {"value", "interval"}}
-    yield own
+def _find_total(release: Any) -> float | None:
+    total = getattr(release, "total", None)
+    return None if total is None else list_spent(total)["epsilon"]

@@ -40,6 +40,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.request import Progress
+from sordino.tabular import Kind, Record
 
 Estimator = Quantile | Quantiles | QuantilesWithIntervals | ClippedSum | ClippedMean | ClippedVariance
 
@@ -65,18 +66,25 @@ class GroupRow:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Groups(ColumnRelease):
-    """Private numbers of every group of a public domain, in the order of the domain.
+    """Private numbers of every group of a public domain, or of each one that was found, in their order.
 
     Attributes
     ----------
     rows : tuple of GroupRow, one for each label
-        Groups that the data lack are there, too.
+        Groups that the data lack are there, too; where nobody listed the groups, those that were found.
     budgets : int
-        How many budgets of a single group the whole release costs at most, however many groups there are.
+        How many times the pure epsilon of a single group the whole release costs at most, however many groups
+        there are: G, or 2 G under replace-one, where a unit is in at most G of them. Gaussian totals cost G
+        times the rho of a single group, or 4 G times. What finds groups comes on top.
+    label_threshold : int or None
+        Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a group
+        that is missing nothing follows: it may have fewer, or not exist. What found the groups stands first
+        in `mechanism`, and alone where nothing was found.
     """
 
     rows: tuple[GroupRow, ...]
     budgets: int
+    label_threshold: int | None = None
 
     def __iter__(self) -> Iterator[GroupRow]:
         """Iterate over the rows."""
@@ -85,6 +93,14 @@ class Groups(ColumnRelease):
     def __len__(self) -> int:
         """Return the size of the domain."""
         return len(self.rows)
+
+    def list_records(self) -> list[Record]:
+        """Return the figures of each group, with its label; several quantiles of a group are one row each."""
+        return [{"item": row.item} | record for row in self.rows for record in row.release.list_records()]
+
+    def _list_columns(self) -> dict[str, Kind]:
+        # What is said of a group depends on its figure; without a group only labels are known.
+        return {"item": "text"}
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge, which all groups share."""
@@ -159,7 +175,7 @@ class TableNumbers:
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
     labels : tuple of str, optional
-        Of the groups; None: all rows are one group.
+        Of the groups; None: all rows are one group. What a release costs does not depend on them.
     groups_per_unit : int
         In how many groups one unit has a part.
     shared : LaplaceMechanism, optional
@@ -204,6 +220,11 @@ class TableNumbers:
         return repeat(_cost_of_two_steps(cost), self.groups_per_unit)
 
     @property
+    def budgets(self) -> int:
+        """How many times the pure epsilon of a single group all of them cost at most."""
+        return self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
+
+    @property
     def exact(self) -> bool:
         """True if the law that is proved is the law that is sampled."""
         return self.estimator.exact
@@ -234,11 +255,10 @@ class TableNumbers:
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
-        budgets = self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
         mechanism = estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
         return Groups(
             rows=rows,
-            budgets=budgets,
+            budgets=self.budgets,
             mechanism=mechanism,
             cost=self._cost_of_figures(),
             simulated=entropy.simulated,

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal, cast, final
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, one_of, to_fraction
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    WHOLE_SHARE,
+    Number,
+    OrNone,
+    one_of,
+    shown,
+    to_fraction,
+)
 from sordino.cost import ZCDP, Cost, Pure, compose
 from sordino.data import CountQuestion
 from sordino.declared import parameter
 from sordino.errors import DataSourceError, InvalidParameter
-from sordino.estimators.rows import estimate_rows, find_unclear, share_confidence
+from sordino.estimators.rows import share_confidence
 from sordino.mechanisms import HybridTopK, NoisyTopK
 from sordino.session.noise_choice import (
     NOISE_MEANS,
@@ -33,16 +45,24 @@ from sordino.session.request import (
     check_listable,
     check_measurable,
     checked_later,
+    is_unlisted,
     not_listed,
     places,
     size_of,
 )
-from sordino.session.results import TopItem, TopItems
+from sordino.session.results import TopItems, TopSetItems
+from sordino.session.top_histogram import is_by_histogram, release_by_histogram
+from sordino.session.top_rows import TopBuild
+from sordino.session.top_set import check_set, release_set
+from sordino.session.top_unlisted import release_unlisted
 
 
 @final
-class TopKRequest(Request[TopItems]):
+class TopKRequest(Request[TopItems | TopSetItems]):
     """The `k` items of a public domain that the most units touch, with estimates and intervals.
+
+    Where a unit has few items the best of a noisy histogram are released: `session/top_histogram.py`. Else
+    they are selected with gaps, and then measured.
 
     With a threshold the selection says how many there are. The measurement is chosen after that, for so many
     items, and stays within what was reserved for it: an adaptive choice between mechanisms of the same
@@ -59,8 +79,12 @@ class TopKRequest(Request[TopItems]):
         OrNone(FINITE), "Only items above this public threshold: K at most.", default=None
     )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
-    selection_share: Number = parameter(
-        SHARE, "Share of epsilon that chooses; the rest measures.", default=0.5
+    selection_share: Number | None = parameter(
+        # What it may be depends on what is asked for: see `derive`.
+        checked_later,
+        "Share of epsilon that chooses; the rest measures. Half of it if nothing is said, .7 where nobody "
+        "listed the labels. There, and of a set, it may be 1: nothing is measured then.",
+        default=None,
     )
     noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
         OrNone(one_of("exponential", "laplace", "gumbel")),
@@ -72,17 +96,85 @@ class TopKRequest(Request[TopItems]):
         OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
+    as_set: bool = parameter(
+        TRUTH,
+        "Choose the set of the K at once, without order and gaps: docs/how-to/choose-a-selection.md.",
+        default=False,
+    )
 
-    def steps(self, table: Table) -> Steps[TopItems]:
-        """Choose with gaps, then measure what was chosen."""
-        k = self.k
-        question = ask_items(table, self.item, self.domain, self.where)
+    method: Literal["gaps", "histogram"] | None = parameter(
+        OrNone(one_of("gaps", "histogram")),
+        "gaps: select, then measure; histogram: count all with noise, then take the best, for units with few "
+        "items. If nothing is said, what confuses items less.",
+        default=None,
+    )
+
+    kth_count: Number | None = parameter(
+        OrNone(NOT_NEGATIVE),
+        "Where nobody listed the labels: about how large the K-th count is, a public guess, by which the way "
+        "to find them is chosen.",
+        default=None,
+    )
+
+    def derive(self) -> None:
+        """Check what several parameters must satisfy together."""
+        if self.as_set:
+            check_set(self)
+        if self.selection_share is not None:
+            whole = self.as_set or is_unlisted(self.domain)
+            (WHOLE_SHARE if whole else SHARE)("top_k.selection_share", self.selection_share)
+        if self.kth_count is not None and not is_unlisted(self.domain):
+            raise InvalidParameter(
+                f"top_k.kth_count belongs to Domain.unlisted (--unlisted); got {shown(self.kth_count)} with "
+                "labels that are listed."
+            )
+        if self.share == 1 and (self.measure_noise or self.simultaneous):
+            raise InvalidParameter(
+                "top_k.selection_share must be below 1 with measure_noise or simultaneous, which are about a "
+                "measurement; got 1."
+            )
+
+    @property
+    def share(self) -> Fraction:
+        """The share of epsilon that chooses."""
+        if self.selection_share is not None:
+            return to_fraction(self.selection_share)
+        # Unlisted labels must reach a threshold, which lies the higher the less there is for the choice.
+        return Fraction(7, 10) if is_unlisted(self.domain) else Fraction(1, 2)
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {
+            "item": self.item,
+            "k": self.k,
+            "set": self.as_set or None,
+            "threshold": None if self.threshold is None else to_fraction(self.threshold),
+            "kth_count": None if self.kth_count is None else to_fraction(self.kth_count),
+            "where": self.where,
+        }
+
+    def ask(self, table: Table) -> CountQuestion:
+        """Return the question, once it is known that there may be so many items."""
+        question = ask_items(table, self.name, self.item, self.domain, self.where)
         size = size_of(question.domain)
-        if size is not None and k > size:
-            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {k}.")
-        check_listable("top_k.k", k, question.domain)
+        if size is not None and self.k > size:
+            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {self.k}.")
+        check_listable("top_k.k", self.k, question.domain)
+        return question
+
+    def steps(self, table: Table) -> Steps[TopItems | TopSetItems]:
+        """Choose with gaps, or a set, then measure what was chosen."""
+        if is_unlisted(self.domain):
+            return (yield from release_unlisted(self, table))
+        if self.as_set:
+            return (yield from release_set(self, table))
+        k = self.k
+        question = self.ask(table)
+        if is_by_histogram(self, table, question):
+            return (yield from release_by_histogram(self, table, question))
+        size = size_of(question.domain)
         threshold = None if self.threshold is None else to_fraction(self.threshold)
-        epsilon, share = to_fraction(self.epsilon), to_fraction(self.selection_share)
+        epsilon, share = to_fraction(self.epsilon), self.share
         rest = epsilon * (1 - share)
         build = partial(self._build_selection, question, size, threshold)
         choose = build(noise=self._pure_noise, epsilon=epsilon * share)
@@ -127,7 +219,7 @@ class TopKRequest(Request[TopItems]):
 
         charged = yield Reservation(
             (choose, measure_all if threshold is None else paid),
-            {"item": self.item, "k": k, "threshold": threshold, "where": self.where},
+            self.detail(),
             question.domain,
         )
         counts = charged.read(question)
@@ -148,43 +240,18 @@ class TopKRequest(Request[TopItems]):
                 simulated=top.simulated,
             )
         measured = measure_all if found == k else measure(question, rest, rho, found)
-        fresh = charged.release(measured, counts.at(top.indices))
-        said = estimate_rows(
+        answers = counts.at(top.indices)
+        fresh = charged.release(measured, answers)
+        make_rows = TopBuild(
             top,
-            fresh,
-            confidence=CONFIDENCE,
+            crossed,
+            tuple(counts.labels[index] for index in top.indices.tolist()),
             simultaneous=self.simultaneous,
             capped=table.unit.max_rows is not None,
         )
-        unclear = find_unclear(top, fresh, confidence=CONFIDENCE)
-        # Where every item of the domain is selected, the last one leads over none. Gumbel noise has no gaps.
-        gaps = [*top.gaps.tolist(), *[None] * (found - top.gaps.size)]
-        rows = tuple(
-            TopItem(
-                rank=rank + 1,
-                item=counts.labels[index],
-                estimate=float(said.estimate[rank]),
-                low=float(said.low[rank]),
-                high=float(said.high[rank]),
-                gap=gaps[rank],
-                true_low=float(said.true_low[rank]),
-                true_high=float(said.true_high[rank]),
-                measured=float(said.measured[rank]),
-                combined=None if math.isnan(said.combined[rank]) else float(said.combined[rank]),
-                order_unclear=unclear[rank],
-            )
-            for rank, index in enumerate(top.indices.tolist())
-        )
-        spent = compose(top.cost, fresh.cost)
-        return TopItems(
-            rows=rows,
-            crossed=crossed,
-            confidence=said.confidence,
-            together=said.together,
-            mechanism=(choose, measured),
-            cost=spent,
-            simulated=top.simulated,
-        )
+        selected = make_rows(fresh, table.find_confidence(measured))
+        charged.remember(selected, fresh, answers, make_rows)
+        return selected
 
     @property
     def _pure_noise(self) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from sordino.audit.continuous.continuous import Continuous
 from sordino.audit.enumeration.subject import Subject
-from sordino.constraints import POSITIVE, exact, shown
+from sordino.constraints import POSITIVE, exact, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
 
@@ -97,7 +97,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
         raise InvalidParameter("audit.exact needs at least one answer on each side; got none.")
     step = (
         None
-        if sensitivity.step is None or sensitivity.norm == "each"
+        if sensitivity.step is None or _is_about_each(sensitivity)
         else Fraction(POSITIVE("step", sensitivity.step))
     )
     asked, bound = (
@@ -111,7 +111,8 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
     )
     # The answers must be neighbors as they are given, and as the mechanism will see them.
     for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
-        if not covered(found, sensitivity):
+        # One answer may move by a step more once it is rounded: mechanisms count on that.
+        if not (covered if found is asked else _covered_together)(found, sensitivity):
             raise InvalidParameter(
                 f"audit.exact needs neighbours, {_describe_rule(sensitivity, bound)}; "
                 f"got answers at {_describe_distance(found, sensitivity)}{after}."
@@ -127,24 +128,62 @@ def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
         return False
     if sensitivity.size is not None and len(moves) > sensitivity.size:
         return False
+    if sensitivity.norm == "each" and max(abs(Fraction(move)) for move in moves) > bound:
+        return False
+    return _covered_together(moves, sensitivity)
+
+
+def _is_about_each(sensitivity: Sensitivity) -> bool:
+    """Return whether a statement says nothing about all answers together."""
+    return sensitivity.norm == "each" and sensitivity.l1 is None and sensitivity.l2 is None
+
+
+def _covered_together(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
+    """Return whether answers may move so together, as far as the statement says anything about that."""
     sizes = [abs(Fraction(move)) for move in moves]
-    if sensitivity.norm == "l2":
-        # Squares are exact, roots are not.
-        return sum(size**2 for size in sizes) <= bound**2
-    return (sum(sizes) if sensitivity.norm == "l1" else max(sizes)) <= bound
+    # A statement in one norm, or a second one beside that about each answer.
+    l1, l2 = (
+        sensitivity.bound if sensitivity.norm == norm else second
+        for norm, second in (("l1", sensitivity.l1), ("l2", sensitivity.l2))
+    )
+    # Squares are exact, roots are not.
+    if l2 is not None and sum(size**2 for size in sizes) > to_fraction(l2) ** 2:
+        return False
+    if l1 is not None and sum(sizes) > to_fraction(l1):
+        return False
+    return sensitivity.l1 is None or _is_one_unit(moves, sensitivity)
+
+
+def _is_one_unit(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
+    """Return whether one unit that leaves, and another one that comes, can move answers so.
+
+    Under replace-one each of the two has half of what a second statement `l1` bounds.
+    """
+    if sensitivity.adjacency == "add-remove":
+        return True
+    rises = sum((Fraction(move) for move in moves if move > 0), Fraction(0))
+    falls = sum((-Fraction(move) for move in moves if move < 0), Fraction(0))
+    return max(rises, falls) <= -(-to_fraction(sensitivity.l1 or 0) // 2)
 
 
 def _describe_rule(sensitivity: Sensitivity, bound: Fraction) -> str:
     what = "each answer" if sensitivity.norm == "each" else f"the {sensitivity.norm.upper()} norm of all"
     together = ", in one direction" if sensitivity.monotone else ""
     size = f", at most {sensitivity.size} answers" if sensitivity.size is not None else ""
-    return f"{what} moving by at most {float(bound):g}{together}{size}"
+    second = "".join(
+        f", the {norm.upper()} norm of all by at most {float(to_fraction(most)):g}"
+        for norm, most in (("l1", sensitivity.l1), ("l2", sensitivity.l2))
+        if most is not None
+    )
+    return f"{what} moving by at most {float(bound):g}{together}{size}{second}"
 
 
 def _describe_distance(moves: Sequence[Fraction], sensitivity: Sensitivity) -> str:
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return f"distances {float(min(moves)):g} and {float(max(moves)):+g}"
     sizes = [abs(move) for move in moves]
+    if not _is_about_each(sensitivity) and sensitivity.norm == "each":
+        return f"distances {', '.join(f'{float(size):g}' for size in sizes)}"
     if sensitivity.norm == "l2":
         return f"distance {float(sum(size**2 for size in sizes)) ** 0.5:.9g}"
     return f"distance {float(sum(sizes) if sensitivity.norm == 'l1' else max(sizes)):.9g}"

@@ -22,6 +22,7 @@ from sordino.audit.enumeration.region import DIGITS, Region
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.report import ExactReport, Witness, at_least
 from sordino.audit.views import Claimed, Findings, Views, interval_beyond
+from sordino.cost import Approximate
 from sordino.cost.conversion import round_up
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
@@ -70,7 +71,7 @@ class Audit:
         return Claimed(self.subject.cost, self.subject.cost_of)
 
     def epsilon(self, number: int) -> Fraction:
-        """Return the pure epsilon that is claimed for an output."""
+        """Return the epsilon that is claimed for an output."""
         return self._claimed.epsilon(self.book.outputs[number])
 
     def divergence(self, alpha: Fraction, number: int) -> Fraction:
@@ -79,12 +80,16 @@ class Audit:
 
     def compared(self, a: Any, b: Any) -> Comparison:
         """Return the comparison of two lists of answers, in this order."""
-        pure = isinstance(self.subject.cost.pure(), Fraction)
-        return Comparison(self.outcomes(a), self.outcomes(b), self.epsilon if pure else None, self.slack)
+        # A pure claim, or one that holds but for a failure: each output is held against its own epsilon.
+        firm = isinstance(self._claimed.firm, Fraction)
+        return Comparison(self.outcomes(a), self.outcomes(b), self.epsilon if firm else None, self.slack)
 
     def loss(self, a: Any, b: Any) -> float:
         """Return the lower bound of the loss less the claim, of the worse order: what a search climbs."""
         compared = [self.compared(*pair) for pair in ((a, b), (b, a))]
+        # Nor does one where the claim may fail; the hockey stick at the claim does.
+        if isinstance(self.subject.cost, Approximate):
+            return max(each.hockey_stick(None)[0] for each in compared)
         # Without a pure claim a large log ratio does not speak against it; the Rényi divergence may.
         if compared[0].claimed is None and self.subject.cost.rdp(2.0) < math.inf:
             return max(each.renyi(Fraction(2), partial(self.divergence, Fraction(2)))[1] for each in compared)
@@ -132,15 +137,15 @@ class Audit:
         least, most, number = compared.worst(beyond=False)
         # A loss above what the noise allows shows that the subject declares something false.
         _check_declaration(least, everywhere)
-        beyond = (
-            compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
-        )
+        # Of a claim that may fail single outputs say nothing: a ratio may be infinite.
+        pure = isinstance(self.subject.cost.pure(), Fraction)
+        beyond = compared.worst(beyond=True) if pure else (-math.inf, -math.inf, number)
         # Where all outputs have the same claim, what the noise proves for all of them also bounds the excess.
-        if self.subject.cost_of is None and compared.claimed is not None:
+        if self.subject.cost_of is None and pure:
             beyond = beyond[0], min(beyond[1], round_up(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
             found.witness = self._witness(compared, a, b, number)
-        if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
+        if pure and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
         # Where the noise alone gives the better bound, the report says that it rests on a declaration.
         found.declared |= everywhere < most
@@ -170,7 +175,8 @@ class Audit:
     def _witness(self, compared: Comparison, a: Any, b: Any, number: int) -> Witness:
         low, high = compared.loss(number, beyond=False)
         # Without a pure claim every log ratio is allowed.
-        claimed = float(self.epsilon(number)) if compared.claimed is not None else math.inf
+        pure = isinstance(self.subject.cost.pure(), Fraction)
+        claimed = float(self.epsilon(number)) if pure else math.inf
         return Witness(
             output=self.book.outputs[number],
             answers_a=a,

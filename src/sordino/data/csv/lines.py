@@ -333,6 +333,9 @@ LONGEST = 1 << 20
 BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
+_LOOKED_AT_ONCE = 1 << 9
+"""Fields of a line of more bytes than this are looked at together; of a shorter one that is slower."""
+
 MARK = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8. One that begins a line of a table is no part of it, wherever the line stands.
 
@@ -514,6 +517,9 @@ def empty_unreadable_fields(line: bytes, form: CsvFormat) -> bytes | None:
     # Delimiter and quote are ASCII, and no byte of another character is one of them. So fields are found in
     # bytes, and a line can be decoded exactly if each of its fields can.
     delimiter = form.delimiter.encode()
+    # A line may have half a million fields: then they are looked at together.
+    if len(line) > _LOOKED_AT_ONCE:
+        return _empty_fields_at_once(line, form, encoding)
     fields = []
     for span in field_spans(line, delimiter, form.quote.encode()):
         if span is None:
@@ -521,6 +527,45 @@ def empty_unreadable_fields(line: bytes, form: CsvFormat) -> bytes | None:
         field = line[slice(*span)]
         fields.append(field if can_decode(field, encoding) else b"")
     return delimiter.join(fields)
+
+
+def _empty_fields_at_once(line: bytes, form: CsvFormat, encoding: LineEncoding) -> bytes | None:
+    """Do what `empty_unreadable_fields` does, with a few operations on all characters together."""
+    # What is not in the encoding becomes halves of surrogate pairs, which no text in an encoding has.
+    text = line.decode(encoding, "surrogateescape")
+    marks = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    unreadable, ends = (marks >= 0xDC80) & (marks <= 0xDCFF), marks == ord(form.delimiter)
+    if form.quote:
+        quotes = np.flatnonzero(marks == ord(form.quote))
+        if not _are_in_place(quotes, ends):
+            return None
+        # Behind an odd number of quotes a delimiter is text.
+        ends &= np.cumsum(marks == ord(form.quote)) % 2 == 0
+    fields = np.cumsum(ends) - ends
+    spoiled = np.zeros(fields[-1] + 1, dtype=bool)
+    spoiled[fields[unreadable]] = True
+    left: bytes = marks[ends | ~spoiled[fields]].tobytes()
+    return left.decode("utf-32-le").encode(encoding)
+
+
+def _are_in_place(quotes: NDArray[np.intp], ends: NDArray[np.bool_]) -> bool:
+    """Tell whether each quote begins a field, ends it, or is one of two that stand for one of its text.
+
+    Parameters
+    ----------
+    quotes : array of int
+        Their places in a line.
+    ends : array of bool
+        Whether each character of the line is a delimiter.
+    """
+    if quotes.size % 2:
+        return False
+    # Every other quote opens, or is the second one of two; the others close, or are the first one of two.
+    openers, closers = quotes[::2], quotes[1::2]
+    doubled = closers[:-1] + 1 == openers[1:]
+    begins = (openers == 0) | ends[openers - 1]
+    stops = (closers == ends.size - 1) | ends[np.minimum(closers + 1, ends.size - 1)]
+    return bool((begins | np.append(False, doubled)).all() and (stops | np.append(doubled, False)).all())
 
 
 def _keeps_every_line(block: bytes, encoding: LineEncoding) -> bool:

@@ -10,13 +10,13 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import one_of, shown
+from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
-from sordino.data.sources.engine import Progress, Scan, after_charge, literal
+from sordino.data.sources.engine import Answer, Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
-from sordino.errors import InvalidParameter, UnknownDomain
+from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
 _RANGE_COLUMN_TYPE = re.compile(
@@ -34,7 +34,7 @@ class Counts:
     """Private counts on their way to a mechanism; their `repr` shows none of them.
 
     With positions there are only the counts that are not 0, sorted by position. Without, there is one for
-    each label.
+    each label. Of a domain that nobody listed the labels are private as well; they are sorted by code point.
     """
 
     values: NDArray[np.int64] = field(repr=False)
@@ -52,6 +52,11 @@ class Counts:
         found = np.minimum(np.searchsorted(self.positions, indices), self.values.size - 1)
         return np.where(self.positions[found] == indices, self.values[found], 0)
 
+    def of(self, labels: Sequence[str]) -> NDArray[np.int64]:
+        """Return the counts of some labels that a release has named; private."""
+        places = {label: place for place, label in enumerate(self.labels)}
+        return self.values[np.array([places[label] for label in labels], dtype=np.int64)]
+
 
 @final
 @dataclass(frozen=True)
@@ -68,6 +73,9 @@ class CountQuestion:
         The items that are counted; its labels are known unless they are assumed public.
     sensitivity : Sensitivity
         How far any one answer moves between neighbors.
+    best : int or None
+        Of a domain that nobody listed only the `best` + 1 largest counts leave the engine, of equal ones
+        those of the first labels. None: all.
     """
 
     source: Source
@@ -75,6 +83,7 @@ class CountQuestion:
     kind: Kind
     domain: Domain | None
     sensitivity: Sensitivity
+    best: int | None
     indices: tuple[int, ...] = field(repr=False)
     sql: str = field(repr=False)
     labels_sql: str = field(repr=False)
@@ -103,7 +112,8 @@ class CountQuestion:
         -------
         Counts
             int64 counts: one for each label, in the order of the domain (of a range only those that are not
-            0), or a single one.
+            0), or a single one. Of a domain that nobody listed: one for each label that at least `least`
+            units have, perhaps none.
 
         Raises
         ------
@@ -114,12 +124,14 @@ class CountQuestion:
 
     def _work(self, announce: Callable[[Scan], None]) -> Counts:
         numbered = None if self.domain is None else self.domain.numbered
-        labels = () if self.domain is None or numbered is not None else self.domain.known
+        hidden = self.domain is not None and self.domain.hidden
+        labels = () if self.domain is None or numbered is not None or hidden else self.domain.known
         if labels is None:
             labels = self._assumed_labels(announce)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            answer = scan.ask(self.sql, labels if self.kind == "items" and numbered is None else None)
+            listed = self.kind == "items" and numbered is None and not hidden
+            answer = scan.ask(self.sql, labels if listed else None)
         if self.kind != "items":
             return Counts(np.asarray(answer["n"], dtype=np.int64), ())
         if numbered is not None:
@@ -127,6 +139,8 @@ class CountQuestion:
             order = np.argsort(answer["position"])
             found, counted = (np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n"))
             return Counts(counted, numbered, found)
+        if hidden:
+            return _sort_by_label(answer)
         # Labels that no row has are not in the answer. Their count is 0, and they take part like all others.
         values = np.zeros(len(labels), dtype=np.int64)
         values[answer["position"]] = answer["n"]
@@ -138,6 +152,15 @@ class CountQuestion:
             return tuple(sorted(scan.ask(self.labels_sql)["item"].tolist()))
 
 
+def _sort_by_label(answer: Answer) -> Counts:
+    """Return counts in the order of their labels, which no row and no engine decides."""
+    labels = answer["item"].tolist()
+    # Python compares texts by code points, which is how their bytes in UTF-8 compare.
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    values = np.asarray(answer["n"], dtype=np.int64)
+    return Counts(values[np.array(order, dtype=np.intp)], tuple(labels[place] for place in order))
+
+
 def prepare_counts(
     source: Source,
     unit: PrivacyUnit,
@@ -147,6 +170,7 @@ def prepare_counts(
     domain: Domain | Iterable[object] | None = None,
     where: str | None = None,
     salt: Any = b"",
+    best: int | None = None,
 ) -> CountQuestion:
     """Check a counting question against what is public about a source.
 
@@ -163,11 +187,15 @@ def prepare_counts(
     item : str, optional
         The column with the labels, for kind "items".
     domain : Domain or iterable of labels, optional
-        The labels to count, for kind "items". Other labels are dropped, absent ones count 0.
+        The labels to count, for kind "items". Other labels are dropped, absent ones count 0. With
+        `Domain.unlisted` all labels of the column are counted, and those of at least `least` units returned;
+        then a unit needs a bound on its items (`max_rows`), or `best`.
     where : str, optional
         A row predicate.
     salt : bytes
         At least 16 secret random bytes, needed if items of a unit are chosen (`max_rows` with kind "items").
+    best : int, optional
+        With `Domain.unlisted`: only the `best` + 1 largest counts leave the engine. From 1 to 2^52.
 
     Returns
     -------
@@ -207,18 +235,20 @@ def prepare_counts(
         domain = _require_domain(domain).resolve(source)
         if domain.numbered is not None:
             _check_range_column(source, item)
-        if domain.kind == "assumed public" and not source.legible:
+        if (domain.kind == "assumed public" or domain.hidden) and not source.legible:
             raise InvalidParameter(
-                "Domain.assume_public must not go with a database whose encoding has bytes that are no "
-                "letters in Unicode, because one row with such a byte would end the release. List the labels."
+                f"Domain.{'unlisted' if domain.hidden else 'assume_public'} must not go with a database "
+                "whose encoding has bytes that are no letters in Unicode, because one row with such a byte "
+                "would end the release. List the labels."
             )
+        best = _check_best(domain, unit, best)
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
                 f"salt must be at least {SALT} secret random bytes "
                 f"when max_rows is given; got {_describe_salt_length(salt)}."
             )
-    elif item is not None or domain is not None:
-        raise InvalidParameter(f"item and domain belong to kind 'items'; got them with kind {kind!r}.")
+    elif item is not None or domain is not None or best is not None:
+        raise InvalidParameter(f"item, domain and best belong to kind 'items'; got them with kind {kind!r}.")
     if unit.column is not None:
         # Units are compared as text, as items are (docs/proofs/counts.md).
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
@@ -236,14 +266,22 @@ def prepare_counts(
         # Rows whose value is not in the range are dropped here: a rule of each row by itself.
         kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
     item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
+    if known is not None and known.hidden:
+        # Which texts can be labels that nobody listed: by the declared type, which is public, and the text.
+        plain = words.is_plain("item", kinds[columns["item"]])
+        sql = labels_query(unit, kept, salt, words, plain, known.least, best)
+    else:
+        listed = known is None or known.numbered is None
+        sql = count_query(kind, unit, kept, salt, words, listed=listed)
     question = CountQuestion(
         source=source,
         unit=unit,
         kind=kind,
         domain=known,
         sensitivity=sensitivity,
+        best=best,
         indices=tuple(sorted(indices)),
-        sql=count_query(kind, unit, kept, salt, words, listed=known is None or known.numbered is None),
+        sql=sql,
         # Over all rows, without the predicate: labels are
         # assumed public for the whole source, before any filter.
         labels_sql=(
@@ -270,6 +308,24 @@ def _require_domain(domain: Any) -> Domain:
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
 
+def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
+    """Return how many counts are wanted, if not all; see that labels which nobody listed are bounded."""
+    if best is not None:
+        if not domain.hidden:
+            raise InvalidParameter(
+                f"best belongs to Domain.unlisted; got {shown(best)} with labels that are {domain.kind}."
+            )
+        count: int = DOMAIN_SIZE("best", best)
+        return count
+    # How surely a label of one unit stays unknown depends on how many a unit can have.
+    if domain.hidden and unit.column is not None and unit.max_rows is None:
+        raise UnboundedContribution(
+            "Domain.unlisted must have a bound on the labels of one unit; got a unit column without one. "
+            "Give PrivacyUnit.max_rows (--max-rows), which may be generous."
+        )
+    return None
+
+
 def _check_range_column(source: Source, item: str) -> None:
     """Refuse a column of which no value could belong to a range; its declared type is public."""
     kind = source.columns[item]
@@ -285,14 +341,14 @@ def _check_range_column(source: Source, item: str) -> None:
 
 def _rehearse_counts(question: CountQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
-    labels = None
-    if question.kind == "items" and (question.domain is None or question.domain.numbered is None):
-        read = question.domain is None or question.domain.kind == "assumed public"
+    labels, domain = None, question.domain
+    if question.kind == "items" and (domain is None or (domain.numbered is None and not domain.hidden)):
+        read = domain is None or domain.kind == "assumed public"
         # An engine that lacks some characters refuses labels with them. So each character is sent once now,
         # and a failure comes before the charge.
         sent = (
-            set().union(*question.domain.labels)
-            if question.domain and not read and not question.source.backend.dialect.every_character
+            set().union(*domain.labels)
+            if domain and not read and not question.source.backend.dialect.every_character
             else ()
         )
         labels = ("".join(sorted(sent)),)
@@ -336,37 +392,59 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
     if kind == "units":
         # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
         return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept} AS kept"
-    if unit.column is None:
-        # A row is a unit here, and has one item.
-        counted = f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
-    elif unit.max_rows is None:
-        # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
-        counted = (
-            f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) AS pairs"
-            " GROUP BY item"
-        )
-    else:
-        counted = (
-            "SELECT item, count(*) AS n FROM "
-            f"({_choose_items(kept, unit.max_rows, salt, words, listed=listed)}) AS chosen GROUP BY item"
-        )
+    counted = _count_items(
+        unit, kept, salt, words, "item IN (SELECT label FROM labels)" if listed else "TRUE"
+    )
     if not listed:
         # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
         return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
     return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
 
 
-def _choose_items(kept: str, most: int, salt: bytes, words: Words, *, listed: bool) -> str:
+def labels_query(
+    unit: PrivacyUnit, kept: str, salt: bytes, words: Words, plain: str, least: int, best: int | None
+) -> str:
+    """Return the query for labels that nobody listed, each with its count; `kept` is that of `count_query`.
+
+    `plain` says which texts can be labels. Only what at least `least` units have leaves the engine.
+    """
+    counted = _count_items(unit, kept, salt, words, plain)
+    # Asked of labels with their counts, and not of each row, which would take longer: it sees nothing but the
+    # label, so the answer is the same. The edge is one on what is counted: units have chosen their items.
+    query = (
+        f"SELECT item, n FROM ({counted}) AS counted WHERE CASE WHEN n >= {least} THEN {plain} ELSE FALSE END"
+    )
+    if best is None:
+        return query
+    # Equal counts are ordered by their labels, and never by a row, a hash or time.
+    return f"{query} ORDER BY n DESC, {words.code_points.format('item')} LIMIT {best + 1}"
+
+
+def _count_items(unit: PrivacyUnit, kept: str, salt: bytes, words: Words, inside: str) -> str:
+    """Return each item with its number of units; items that are not `inside` take no place of a unit."""
+    if unit.column is None:
+        # A row is a unit here, and has one item.
+        return f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
+    if unit.max_rows is None:
+        # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
+        return (
+            f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) AS pairs"
+            " GROUP BY item"
+        )
+    chosen = _choose_items(kept, unit.max_rows, salt, words, inside)
+    return f"SELECT item, count(*) AS n FROM ({chosen}) AS chosen GROUP BY item"
+
+
+def _choose_items(kept: str, most: int, salt: bytes, words: Words, inside: str) -> str:
     """Return at most `most` distinct items of each unit.
 
     The order depends on the salt, the unit and the item alone. It does not depend on where a row stands, or
-    on any other unit: adding or removing one unit changes no other unit's choice. Items outside the domain
+    on any other unit: adding or removing one unit changes no other unit's choice. Items that are not `inside`
     are not chosen: they would waste the bound.
     """
     # The length of the unit stands in front of it, so that no two pairs of unit and item make one text.
     key = words.hashed.format(f"{literal(salt.hex())} || length(unit) || ':' || unit || item")
-    inside = " AND item IN (SELECT label FROM labels)" if listed else ""
-    pairs = f"SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL{inside}"
+    pairs = f"SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside}"
     # The item comes after the hash, so that the order is strict even if two hashes are equal.
     place = f"row_number() OVER (PARTITION BY unit ORDER BY {key}, item) AS place"
     return f"SELECT item FROM (SELECT item, {place} FROM ({pairs}) AS pairs) AS placed WHERE place <= {most}"

@@ -1,6 +1,7 @@
 """Domains: the public labels that a question about items ranges over.
 
-They never come from the private rows, unless the data holder declares these labels to be public.
+They never come from the private rows, unless the data holder declares these labels to be public. A domain
+that nobody lists knows no label: it says what a release may spend on finding some.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import json
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TextIO, final, overload
 
 import duckdb
 
-from sordino.constraints import DOMAIN_SIZE, did_you_mean, is_unicode, shown, text
+from sordino.constraints import DOMAIN_SIZE, SHARE, Number, did_you_mean, is_unicode, shown, text
 from sordino.data.csv.lines import LONGEST
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.source import AS_LABELS, Source, describe_columns
@@ -73,7 +75,8 @@ class Domain:
 
     Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If there are
     too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52 labels: these are in the
-    order of their numbers.
+    order of their numbers. If nobody knows the labels, `Domain.unlisted` lets a release find those that many
+    units have.
 
     Examples
     --------
@@ -84,13 +87,15 @@ class Domain:
     1000000000000
     """
 
-    kind: Literal["list", "file", "sql", "assumed public", "range"]
+    kind: Literal["list", "file", "sql", "assumed public", "range", "unlisted"]
     origin: str
     known: tuple[str, ...] | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     column: str | None = field(default=None, repr=False)
     query: str | None = field(default=None, repr=False)
     numbered: Numbered | None = field(default=None, repr=False)
+    delta: Fraction | None = field(default=None, repr=False)
+    least: int = field(default=1, repr=False)
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
@@ -195,6 +200,61 @@ class Domain:
         """
         return cls("assumed public", "assumed public")
 
+    @classmethod
+    def unlisted(cls, *, delta: Number, least: int = 1) -> Domain:
+        """Return the domain of all labels of a column, none of which is public.
+
+        Which of them a table holds is private, and a release finds only labels that many units have. With a
+        probability of at most `delta` it may say of a label that a single unit has it.
+
+        A label is the text of a value, as it is written: names that differ in a capital, a blank at the end
+        or a form of Unicode are different labels, and so are `1` and `1.0`. Never labels are what is missing,
+        empty text, NaN, and texts with NUL or of more than 4096 characters.
+
+        Parameters
+        ----------
+        delta : number in (0, 1)
+            What a release may spend of an account's delta on labels, all of it, whatever it finds. Well below
+            one over the number of units, such as 1e-6.
+        least : int
+            Labels that fewer units have never leave the engine. From 1 to 2^52.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are no such numbers.
+
+        Examples
+        --------
+        >>> from sordino.data import Domain
+        >>> Domain.unlisted(delta=1e-6, least=3)
+        Domain(kind='unlisted', origin='unlisted, delta 1/1000000, least 3')
+        """
+        chance = SHARE("Domain.unlisted.delta", delta)
+        edge = DOMAIN_SIZE("Domain.unlisted.least", least)
+        # The exact number, because a ledger keeps this text.
+        return cls("unlisted", f"unlisted, delta {chance}, least {edge}", delta=chance, least=edge)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether its labels are private: nobody listed them, and no release found them."""
+        return self.kind == "unlisted" and self.known is None
+
+    def found(self, labels: Iterable[str]) -> Domain:
+        """Return the domain of labels that a release found: they are public now, and only they.
+
+        Raises
+        ------
+        InvalidParameter
+            If this domain is not hidden, or there is none.
+        """
+        if not self.hidden:
+            raise InvalidParameter(
+                f"Domain.found belongs to Domain.unlisted; the labels of this domain ({self.origin}) are "
+                "known without a release."
+            )
+        return replace(self, known=_sort_labels(labels, "What was found"))
+
     @property
     def labels(self) -> Sequence[str]:
         """The labels; those of a range are made when they are asked for.
@@ -203,10 +263,14 @@ class Domain:
         ------
         UnknownDomain
             If they are not known yet: `resolve` reads files and queries; assumed labels are read after the
-            charge.
+            charge; those of an unlisted domain are private.
         """
         if self.numbered is not None:
             return self.numbered
+        if self.hidden:
+            raise UnknownDomain(
+                f"The labels of this domain ({self.origin}) are private: only a release may find some."
+            )
         if self.known is None:
             raise UnknownDomain(
                 f"The labels of this domain ({self.origin}) are not known before it is resolved for a source."
@@ -229,7 +293,8 @@ class Domain:
             If the file or the query cannot be used.
         """
         # A range is known by its ends. Assumed labels stand in private rows: they are read after the charge.
-        if self.known is not None or self.kind in {"assumed public", "range"}:
+        # Labels that nobody listed are private, before and after.
+        if self.known is not None or self.kind in {"assumed public", "range", "unlisted"}:
             return self
         # All that follows happens before the charge, and may be explained: it reads public things only.
         if self.query is not None:

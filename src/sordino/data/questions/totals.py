@@ -8,13 +8,14 @@ rows whose group is not in the domain, are dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
-from sordino.constraints import COUNT, shown
+from sordino.constraints import shown
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
+from sordino.data.questions.groups import grouping
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
@@ -22,7 +23,7 @@ from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
-from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
+from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
 
 
@@ -53,6 +54,8 @@ class NumberQuestion:
         At most so many rows of a unit count, in each group.
     groups_per_unit : int
         In at most so many groups a unit counts.
+    most_groups : int or None
+        Where nobody listed the groups, at most so many may be found; else None.
     """
 
     source: Source
@@ -61,6 +64,7 @@ class NumberQuestion:
     domain: Domain | None
     rows_per_unit: int
     groups_per_unit: int
+    most_groups: int | None
     kind: NumberKind = field(repr=False)
     indices: tuple[int, ...] = field(repr=False)
     dialect: Dialect = field(repr=False)
@@ -68,7 +72,13 @@ class NumberQuestion:
 
     @property
     def groups(self) -> Sequence[str]:
-        """The labels of the groups; none if all rows are one group."""
+        """The labels of the groups; none if all rows are one group.
+
+        Raises
+        ------
+        UnknownDomain
+            If nobody listed them, before a release has found them (`among`).
+        """
         return () if self.domain is None else self.domain.labels
 
     @property
@@ -79,6 +89,30 @@ class NumberQuestion:
         # Rows hold the numbers themselves. What `Domain.indexed` calls them is for releases only.
         start = self.domain.numbered.start
         return [str(number) for number in range(start, start + self.domain.size)]
+
+    def among(self, found: Iterable[str]) -> NumberQuestion:
+        """Return this question about groups that a release found: their labels are public now.
+
+        Everything else of it is as it was prepared. A unit takes part in groups that were found alone, and
+        so what it has in others takes none of its places.
+
+        Parameters
+        ----------
+        found : iterable of str
+            At least one label, at most `most_groups`; not private.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are none or too many, or the groups were known before.
+        """
+        labels = tuple(found)
+        if self.domain is None or self.most_groups is None or len(labels) > self.most_groups:
+            raise InvalidParameter(
+                f"among.found must be at most {self.most_groups or 0} labels of groups that nobody listed; "
+                f"got {len(labels)}."
+            )
+        return replace(self, domain=self.domain.found(labels))
 
     def run(self, *, progress: Progress | None = None) -> tuple[BucketCounts, ...]:
         """Read the rows, once, and count them. Call it after the charge.
@@ -186,6 +220,7 @@ def prepare_numbers(
     by: str | None = None,
     domain: Domain | Iterable[object] | None = None,
     groups_per_unit: int | None = None,
+    most_groups: int | None = None,
     squares: bool = False,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
@@ -208,9 +243,12 @@ def prepare_numbers(
     by : str, optional
         A column of labels: each label of the domain is a group of its own.
     domain : Domain or list of labels, optional
-        The groups, with `by`; rows with other labels are dropped.
+        The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release finds them
+        first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
     groups_per_unit : int, optional
         With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides.
+    most_groups : int, optional
+        With `Domain.unlisted`: that release finds at most so many.
     squares : bool
         Whether `square_totals` will be asked, too.
 
@@ -234,7 +272,7 @@ def prepare_numbers(
     >>> grid = sd.BucketGrid.geometric(lower=0, cap=100, growth=10)
     >>> question = prepare_numbers(rows, sd.PrivacyUnit.row(), column="amount", grid=grid)
     >>> question.run()[0].counts  # private: only a mechanism may see them
-    array([3, 0, 1])
+    array([3, 0, 0, 1])
     >>> question.totals([StepRange(low=0, high=20, step=Fraction(1, 2))])
     (Total(steps=37, known=3, missing=1),)
     """
@@ -261,7 +299,15 @@ def prepare_numbers(
         if not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(f"salt must be at least {SALT} secret random bytes with a unit column.")
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
-    known, groups = grouping(source, unit, grid, by=by, domain=domain, groups_per_unit=groups_per_unit)
+    known, groups = grouping(
+        source,
+        unit,
+        grid,
+        by=by,
+        domain=domain,
+        groups_per_unit=groups_per_unit,
+        most_groups=most_groups,
+    )
     if by is not None:
         # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
         columns["item"] = source.label_index(by, "by")
@@ -303,6 +349,7 @@ def prepare_numbers(
         domain=known,
         rows_per_unit=unit.max_rows or 1,
         groups_per_unit=groups or 1,
+        most_groups=most_groups,
         kind=kind,
         indices=tuple(sorted(indices)),
         dialect=dialect,
@@ -317,9 +364,11 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
     grouped = question.domain is not None
+    # Labels that nobody listed come from the engine itself, which takes them back.
+    sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     asked: list[tuple[str, Sequence[str] | None]] = [
-        (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *question.groups])
+        (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
         for query in question.dialect.buckets(question.kind, question.grid)
     ]
     asked.append(
@@ -397,75 +446,3 @@ def bounded(
         f" FROM ({copies}) AS copies"
     )
     return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"
-
-
-# ---- groups ------------------------------------------------------------------------------------------------
-# Checks the groups of a question: each group has a public label and is released by itself.
-#
-# One unit counts in a bounded number of groups only.
-
-
-GROUPS = 1 << 16
-"""A question asks about at most this many groups."""
-
-COUNTS = 1 << 26
-"""A question asks for at most this many counts: one for each group and bucket, all of them held in memory."""
-
-
-def grouping(
-    source: Source,
-    unit: PrivacyUnit,
-    grid: BucketGrid,
-    *,
-    by: str | None,
-    domain: Any,
-    groups_per_unit: int | None,
-) -> tuple[Domain | None, int | None]:
-    """Return the domain of the groups, and in how many of them a unit counts.
-
-    That number is None if a unit is a row, which is in one group.
-
-    Raises
-    ------
-    InvalidParameter, UnknownDomain, UnboundedContribution
-        If the groups are not public, too many, or nothing bounds how many a unit is in.
-    """
-    if by is None:
-        if domain is not None or groups_per_unit is not None:
-            raise InvalidParameter(
-                "domain and groups_per_unit belong to by, the column of the groups; got them without one."
-            )
-        return None, None
-    if domain is None:
-        raise UnknownDomain(
-            "Groups must come from a public domain: a list of labels, Domain.from_file, Domain.from_sql or "
-            "Domain.range (--domain, --domain-sql, --domain-range); got none."
-        )
-    # Every group of the domain is released, also an empty
-    # one. So which groups there are must not depend on rows.
-    known = (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
-    if known.kind == "assumed public":
-        raise UnknownDomain(
-            "Groups must come from a domain that is listed; one that "
-            "is assumed public is read from the rows themselves."
-        )
-    if known.size > GROUPS:
-        raise InvalidParameter(f"domain must have at most {GROUPS} groups; got {known.size}.")
-    if known.size * (grid.size + 1) > COUNTS:
-        raise InvalidParameter(
-            f"domain must have at most {COUNTS // (grid.size + 1)} groups "
-            f"with {grid.size} edges; got {known.size}. Raise the growth."
-        )
-    # A row is in one group. A bound of 1 says so; any other bound is a mistake.
-    if unit.column is None:
-        if groups_per_unit is not None and groups_per_unit != 1:
-            raise InvalidParameter(
-                f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}."
-            )
-        return known, None
-    if groups_per_unit is None:
-        raise UnboundedContribution(
-            "Groups must have a bound on how many of them one unit counts in; got a unit column without one. "
-            "Give groups_per_unit (--groups-per-unit)."
-        )
-    return known, COUNT("groups_per_unit", groups_per_unit)

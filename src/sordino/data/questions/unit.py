@@ -22,7 +22,7 @@ replaced unit can lower one count and raise another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, final
 
 from sordino.constraints import ADJACENCY, COUNT, text
@@ -122,25 +122,28 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
                 "Give PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
             )
         bound = unit.max_rows
-    return Sensitivity(bound=bound, monotone=_is_monotone(unit), adjacency=unit.adjacency, step=1)
+    return Sensitivity(
+        bound=bound,
+        monotone=_is_monotone(unit),
+        adjacency=unit.adjacency,
+        step=1,
+        l1=_moving_items(unit) if kind == "items" else None,
+    )
 
 
 def all_answers(kind: Kind, unit: PrivacyUnit, k: int, norm: VectorNorm = "l1") -> Sensitivity:
     """Return how far `k` counts released together move between neighbors, in one of two norms."""
-    k = COUNT("k", k)
-    each = each_answer(kind, unit)
     # A unit may have some items only. But a count of rows or of units it moves each time that it is asked.
-    if kind != "items":
-        return each.over(k, norm)
-    # Each of the k counts moves by at most 1, so all of them moving is a bound in any case.
-    moving = k
+    return each_answer(kind, unit).over(k, norm)
+
+
+def _moving_items(unit: PrivacyUnit) -> int | None:
+    """Return how many counts of items can move between neighbors, by 1 each; None if any number can."""
     cap = 1 if unit.column is None else unit.max_rows
-    if cap is not None:
-        # A replaced unit takes its items away and brings others: twice as many counts can move.
-        moving = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
-    # So many counts move by 1 each, the others not at all.
-    bound = each.over(moving, norm).bound
-    return replace(each, bound=bound, norm=norm, size=k)
+    if cap is None:
+        return None
+    # A replaced unit takes its items away and brings others: twice as many counts can move.
+    return cap if unit.adjacency == "add-remove" else 2 * cap
 
 
 def _is_monotone(unit: PrivacyUnit) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Protocol, final
@@ -272,31 +273,43 @@ class Source:
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
-    """Plan and run the predicate on one row of nothing but NULL, with and without TRY.
+    """Tell whether the engine takes the predicate, with and without TRY, and finds truth values only.
 
-    What fails there fails because of public things: the predicate and the declared types.
+    What it refuses it refuses because of public things: the predicate and the declared types.
     """
-    table = ", ".join(f"c{index} {kind}" for index, kind in kinds.items()) or "c INTEGER"
+    try:
+        return _finds_truth_values(
+            predicate.sql, predicate.total, tuple(predicate.operands), tuple(kinds.items())
+        )
+    except duckdb.Error:
+        return False
+
+
+# Of a long predicate it takes a second, and the same one is asked again of other tables, night after night.
+# An error is not kept: the engine may only have lacked memory.
+@lru_cache(maxsize=64)
+def _finds_truth_values(
+    plain: str, total: str, operands: tuple[str, ...], kinds: tuple[tuple[int, str], ...]
+) -> bool:
+    """Plan and run both forms of a predicate on one row of nothing but NULL; the engine's errors go on."""
+    table = ", ".join(f"c{index} {kind}" for index, kind in kinds) or "c INTEGER"
     with engine() as opened:
         # The predicate is the user's: even so this engine can open nothing.
         opened.close_doors(())
         con = opened.connection
-        try:
-            con.execute(f"CREATE TEMP TABLE nothing ({table})")
-            # One row, so that what fails only when it is evaluated fails here, and not after the charge.
-            con.execute("INSERT INTO nothing DEFAULT VALUES")
-            # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
-            con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
-            # This is the form that rows are asked: it has to be planned before the charge as well.
-            con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
-            # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
-            # would fail on some of them. So each such value must be a truth value by its type.
-            types = [
-                con.execute(f"DESCRIBE SELECT {each} AS answer FROM nothing").fetchall()
-                for each in (predicate.sql, *predicate.operands)
-            ]
-        except duckdb.Error:
-            return False
+        con.execute(f"CREATE TEMP TABLE nothing ({table})")
+        # One row, so that what fails only when it is evaluated fails here, and not after the charge.
+        con.execute("INSERT INTO nothing DEFAULT VALUES")
+        # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
+        con.execute(f"SELECT {plain} FROM nothing WHERE {plain}").fetchall()
+        # This is the form that rows are asked: it has to be planned before the charge as well.
+        con.execute(f"SELECT * FROM nothing WHERE {total}").fetchall()
+        # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
+        # would fail on some of them. So each such value must be a truth value by its type.
+        types = [
+            con.execute(f"DESCRIBE SELECT {each} AS answer FROM nothing").fetchall()
+            for each in (plain, *operands)
+        ]
     # `DESCRIBE` has one line for the one column: its name, then its type.
     return all(described[0][1] == "BOOLEAN" for described in types)
 

@@ -33,6 +33,11 @@ class Words:
     whole : str
         The whole number that a text is, if it is written as numbers usually are; otherwise NULL. Its type is
         wide enough for the difference from any other whole number of 64 bits.
+    plain : str
+        Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
+        characters, and no NUL; an engine that keeps others sees that it is UTF-8.
+    code_points : str
+        What orders texts by their code points, which is the order of their bytes in UTF-8.
     """
 
     text: str
@@ -41,6 +46,8 @@ class Words:
     hashed: str
     shown: str
     whole: str
+    plain: str
+    code_points: str
 
     def label(self, index: int, declared: str) -> str:
         """Return the text of the column c<index>, by which labels and units are compared."""
@@ -48,6 +55,21 @@ class Words:
         template = self.float_text if declared in FLOATS else self.text
         return template.format(f"c{index}")
 
+    def is_plain(self, text: str, declared: str) -> str:
+        """Return whether the text of a column can be a label that nobody listed: a rule of that text alone.
+
+        What is no number is no label. Of floats it has no text already; decimals of a server can be NaN, too.
+        """
+        rule = self.plain.format(text)
+        return f"{rule} AND {text} <> 'NaN'" if declared.startswith("DECIMAL") else rule
+
+
+LONGEST_LABEL = 1 << 12
+"""A label that nobody listed has at most this many characters.
+
+Texts of rows may be as long as a table allows. One of hundreds of megabytes could not be sent by every
+engine, and so one row would end a release.
+"""
 
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 """Declared types of floats.
@@ -94,6 +116,14 @@ EMBEDDED = Words(
         "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0}"
         " THEN CAST(TRY_CAST({0} AS BIGINT) AS HUGEINT) END"
     ),
+    # No text of a server holds NUL, so no engine hands out one that does.
+    plain=(
+        f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, chr(0))"
+        # A relation may be made of texts that are none in UTF-8, which nobody could read.
+        " AND TRY(decode(encode({0}))) IS NOT NULL"
+    ),
+    # Texts are kept in UTF-8 and compared byte by byte.
+    code_points="{}",
 )
 SERVER = Words(
     # Byte by byte, whatever collation the column carries (docs/proofs/counts.md).
@@ -114,4 +144,7 @@ SERVER = Words(
         "CASE WHEN octet_length({0}) < 21 THEN CASE WHEN {0} ~ '^(0|-?[1-9][0-9]*)$'"
         " THEN CAST({0} AS numeric) END END"
     ),
+    plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL}",
+    # In another encoding of a database the bytes have another order.
+    code_points="convert_to({}, 'UTF8')",
 )

@@ -27,7 +27,7 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import ZCDP, Cost, Pure, compose
+from sordino.cost import RDP, ZCDP, Cost, Pure, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
@@ -42,6 +42,21 @@ from sordino.sensitivity import Adjacency
 
 MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
+
+
+# Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at least a
+# quarter of that; and where epsilon is at least so large, their noise has as many steps as are said to be.
+_WIDE_CLIP, _LEAST_EPSILON, _LEAST_STEPS = 1 << 30, Fraction(1, 1 << 18), 1 << 10
+
+
+def _find_total_cost(search: ClipSearch, budget: Pure | ZCDP) -> Pure | RDP | ZCDP:
+    """Return what the totals cost, whatever clip is found: a pure budget has the curve of Laplace noise."""
+    narrowest = search.clip((1, 1) if search.sides == "both" else (1,), simulated=True)
+    wide = narrowest.high - narrowest.low >= _WIDE_CLIP
+    if isinstance(budget, ZCDP) or not wide or budget.epsilon_ < _LEAST_EPSILON:
+        return budget
+    # More steps cost less ("Laplace totals" on the proof page), and these are nearly as good as any number.
+    return RDP(laplace=budget.epsilon_, laplace_steps=_LEAST_STEPS)
 
 
 class ClippedColumn(Mechanism):
@@ -86,8 +101,8 @@ class ClippedColumn(Mechanism):
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
-    total_cost: Pure | ZCDP = derived(
-        "What the noise of the totals spends: what is left of epsilon, or a rho."
+    total_cost: Pure | RDP | ZCDP = derived(
+        "What the noise of the totals spends: what is left of epsilon, with the curve of the noise; or a rho."
     )
     cost: Cost = derived("What a release spends; fixed before any data are seen.")
     one_distance: ClassVar[bool] = False
@@ -129,12 +144,13 @@ class ClippedColumn(Mechanism):
             adjacency=self.adjacency,
         )
         # The totals follow a clip that is public by then, at a cost that is the same for every clip.
-        total_cost = self.pay_totals(budget - share)
+        total_cost = _find_total_cost(search, self.total_budget)
         self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
 
-    def pay_totals(self, rest: Fraction) -> Pure | ZCDP:
-        """Return what the noise of the totals may spend, where so much of epsilon is left."""
-        return Pure(epsilon=rest)
+    @property
+    def total_budget(self) -> Pure | ZCDP:
+        """What the noise of the totals may spend: what is left of epsilon."""
+        return Pure(epsilon=to_fraction(self.epsilon) * (1 - to_fraction(self.clip_share)))
 
     def check_noise(self) -> None:
         """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
@@ -217,9 +233,10 @@ class SummedColumn(ClippedColumn):
         """Which noise the totals get."""
         return "laplace" if self.total_rho is None else "gaussian"
 
-    def pay_totals(self, rest: Fraction) -> Pure | ZCDP:
-        """Return what the noise of the totals may spend, where so much of epsilon is left."""
-        return super().pay_totals(rest) if self.total_rho is None else ZCDP(rho=to_fraction(self.total_rho))
+    @property
+    def total_budget(self) -> Pure | ZCDP:
+        """What the noise of the totals may spend: what is left of epsilon, or a rho."""
+        return super().total_budget if self.total_rho is None else ZCDP(rho=to_fraction(self.total_rho))
 
 
 class SizedColumn(ClippedColumn):

@@ -78,7 +78,7 @@ class ClippedMean(SummedColumn, SizedColumn):
             # So they are apart by sqrt(2) times what either may be, rounded up, and not by twice that.
             bound = math.isqrt(bound**2 // 2 - 1) + 1
         return TotalNoise(
-            budget=self.total_cost,
+            budget=self.total_budget,
             bound=bound,
             totals=1 if self.size_is_public else 2,
             record_step=clip.step,

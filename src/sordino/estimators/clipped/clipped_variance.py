@@ -250,7 +250,7 @@ class ClippedVariance(SizedColumn):
             )
         square = width**2
         return TotalNoise(
-            budget=self.total_cost,
+            budget=self.total_budget,
             # Rounded up: 16/3 of it, where one record takes the place of another.
             bound=-(-16 * square // 3) if self.size_is_public else self.moved_records * square,
             totals=2 if self.size_is_public else 3,

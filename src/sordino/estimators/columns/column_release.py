@@ -71,3 +71,9 @@ class ColumnRelease(Release):
         if self.numbers_share is None:
             own.pop("numbers_share")
         return own
+
+    def _list_figures(self) -> dict[str, Any]:
+        """Return the fields without how many rows held a number, which is said beside them."""
+        own = super()._list_figures()
+        own.pop("numbers_share", None)
+        return own

@@ -38,13 +38,14 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
+from sordino.tabular import Record, Tabular
 
 # The same fractions as for one quantile.
 _SHARE_DENOMINATOR = 1 << 20
 
 
 @final
-class QuantileValues(tuple[QuantileValue, ...]):
+class QuantileValues(tuple[QuantileValue, ...], Tabular):
     """The quantiles of one release, in rising order: a tuple that knows its mechanism and its whole cost.
 
     The cost of each value is that of the whole release: they are not sold apart.
@@ -99,6 +100,16 @@ class QuantileValues(tuple[QuantileValue, ...]):
             {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed
         ]
         return {"type": "QuantileValues", "values": own, **common}
+
+    def list_records(self) -> list[Record]:
+        """Return one row for each quantile."""
+        # Where there are intervals, what releases the quantiles is the first of several mechanisms.
+        first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
+        return [
+            {"q": float(q)} | record
+            for q, value in zip(first.q, self, strict=True)
+            for record in value.list_records()
+        ]
 
 
 class Place(NamedTuple):

@@ -117,14 +117,19 @@ def grant_share(
             "grant.amount must be from a billionth, the unit of a ledger, "
             f"to {LARGEST // NANO}; got {shown(amount)}."
         )
-    is_renyi = pages.facts.meter == "renyi"
-    if not is_renyi and (pure is not None or failures):
+    keeps_deltas, meter = pages.facts.meter == "renyi", pages.facts.meter_name
+    if meter != "renyi" and pure is not None:
         raise InvalidParameter(
-            "grant.pure and grant.failures are for an account with the renyi meter; "
-            f"account {pages.name!r} has the meter {pages.facts.meter!r}."
+            f"grant.pure is for an account with the renyi meter; account {pages.name!r} has the meter "
+            f"{meter!r}."
+        )
+    if not keeps_deltas and failures:
+        raise InvalidParameter(
+            "grant.failures is for an account that keeps a part of its delta for failures; account "
+            f"{pages.name!r} with the meter {meter!r} keeps none."
         )
     pure_share = 0 if pure is None else nano_down(pure)
-    given = Sums(share, pure_share, math.floor(failures * ATTO), int(is_renyi and pure is None))
+    given = Sums(share, pure_share, math.floor(failures * ATTO), int(keeps_deltas and pure is None))
     if given.is_too_large():
         raise InvalidParameter(f"grant.pure must be at most {LARGEST // NANO}; got {shown(pure)}.")
     with pages.reading() as (parent, rows):

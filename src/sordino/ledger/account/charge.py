@@ -16,7 +16,7 @@ from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, Simula
 from sordino.ledger import schema
 from sordino.ledger.account.charged_stream import ChargedStream, check_streams
 from sordino.ledger.account.records import body_of, described
-from sordino.ledger.amounts import Meter, check_claims, exact_amounts, exact_cost, nano_up
+from sordino.ledger.amounts import Meter, check_claims, exact_amounts, firm_amounts, nano_up
 from sordino.ledger.history import chained
 from sordino.ledger.renyi import Amounts
 from sordino.ledger.store.store import Store, carry_out
@@ -443,13 +443,13 @@ class Charge:
         """Remember what a release really spent, so that the rest can return where a proof allows it."""
         worst = self._spent[slot][0]
         by_transcript = getattr(mechanism, "per_transcript", False) is True
-        main = _cost_if_stated(result, self._meter)
-        honest = main is not None and main <= worst.main
-        # What a transcript spent is a pure bound of that transcript. On the other meters it may be more than
-        # what the whole mechanism costs on average.
-        found, most = _pure_if_stated(result), _pure_if_stated(mechanism)
-        proved = by_transcript and found is not None and most is not None and found <= most
-        if main is None or not (honest or (proved and self._meter.name != "pure")):
+        said = _amounts_if_stated(result, self._meter)
+        honest = said is not None and said.main <= worst.main and said.failing <= worst.failing
+        # What a transcript spent is a pure bound of that transcript, but for a failure that is charged beside
+        # it. On the other meters it may be more than what the whole mechanism costs on average.
+        found, most = _firm_if_stated(result, self._meter), _firm_if_stated(mechanism, self._meter)
+        proved = by_transcript and found is not None and most is not None and found.is_within(most)
+        if said is None or not (honest or (proved and self._meter.name != "pure")):
             self._close_in_full()
             raise LedgerConflict(
                 "The release says that it spent more than its "
@@ -457,11 +457,12 @@ class Charge:
             )
         # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up so.
         if by_transcript and self._meter.name == "pure":
-            self._spent[slot] = (worst, Amounts(main))
+            self._spent[slot] = (worst, Amounts(said.main))
         elif proved and self._meter.name == "renyi" and worst.pure:
             # Of the three sums the pure one alone: the others never fall (docs/proofs/renyi-accounts.md).
             assert found is not None  # noqa: S101  (so says `proved`)
-            self._spent[slot] = (worst, replace(worst, pure=min(found, worst.pure)))
+            assert found.pure is not None  # noqa: S101  (so says `_firm_if_stated`)
+            self._spent[slot] = (worst, replace(worst, pure=min(found.pure, worst.pure)))
 
     def _ended(self, slot: int, mechanism: Any, spent: Any) -> None:
         """Remember what a stream spent that was closed without an error, while that can still be settled."""
@@ -504,17 +505,18 @@ def _require_real_entropy(entropy: Any) -> Any:
     return entropy
 
 
-def _cost_if_stated(thing: Any, meter: Meter) -> Fraction | None:
+def _amounts_if_stated(thing: Any, meter: Meter) -> Amounts | None:
     """Return what a release or a mechanism says that it costs on a meter; None if it does not say."""
     try:
-        return exact_amounts(thing, meter).main
+        return exact_amounts(thing, meter)
     except InvalidParameter:
         return None
 
 
-def _pure_if_stated(thing: Any) -> Fraction | None:
+def _firm_if_stated(thing: Any, meter: Meter) -> Amounts | None:
+    """Return the epsilon that a release or a mechanism says, and the delta beside it; None if it does not."""
     try:
-        return exact_cost(thing, "pure")
+        return firm_amounts(thing, meter)
     except InvalidParameter:
         return None
 
@@ -524,4 +526,8 @@ def _write_amount(amount: Fraction) -> str:
 
 
 def _write_rest(meter: Meter) -> str:
-    return " (or its epsilon or delta does not fit)" if meter.name == "renyi" else ""
+    if meter.order is None:
+        return ""
+    return (
+        " (or its epsilon or delta does not fit)" if meter.name == "renyi" else " (or its delta does not fit)"
+    )

@@ -14,9 +14,9 @@ from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.pages import Pages
-from sordino.ledger.account.records import body_of, nonce
-from sordino.ledger.amounts import Budget
-from sordino.ledger.history import Account, ChargeRow, digest_of
+from sordino.ledger.account.records import body_of, find_alone, nonce
+from sordino.ledger.amounts import Budget, nano_up
+from sordino.ledger.history import Account, ChargeRow, digest_of, facts_of, json_of
 from sordino.ledger.renyi import NANO, NOTHING, Sums, amounts_at
 from sordino.ledger.store.store import Store, carry_out
 
@@ -34,15 +34,7 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
         raise BudgetExceeded(
             f"What account {old.name!r} has spent does not fit into the new budget. Nothing was converted."
         )
-    made = old._replace(
-        name=into,
-        parent=None,
-        meter="renyi",
-        epsilon=str(budget.epsilon),
-        delta=str(budget.delta),
-        alpha=str(budget.order),
-        failures=str(budget.failures),
-    )
+    made = Account(**{**old._asdict(), "name": into, "parent": None, **facts_of(budget)})
     facts = {
         "label": f"all that account {old.name} has spent",
         "detail": {"account": old.name, "head": old.head},
@@ -53,7 +45,7 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
         "account": old.name,
         "last": old.head,
         "child": into,
-        **{name: made.facts[name] for name in ("meter", "epsilon", "delta", "alpha", "failures")},
+        **facts_of(budget),
         "most": limits.main,
         "mostpure": limits.pure,
         "mostfailing": limits.failing,
@@ -77,7 +69,7 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
         why = (
             f"was converted into {old.successor!r} already"
             if old.successor
-            else "adds divergences already"
+            else f"{'keeps deltas' if old.adds_rhos else 'adds divergences'} already"
             if old.meter == "renyi"
             else f"is a share of {old.parent!r}"
         )
@@ -86,7 +78,8 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
         raise LedgerConflict(f"Account {into!r} exists already; give another name. Nothing was converted.")
     if budget.meter != "renyi":
         raise InvalidParameter(
-            "An account is converted into one with a delta, such as Budget(epsilon=3.0, delta=1e-6); "
+            "An account is converted into one with a delta and the meter renyi, such as "
+            "Budget(epsilon=3.0, delta=1e-6); "
             f"got {shown(budget)}."
         )
     if old.meter == "pure" and Fraction(budget.epsilon) < Fraction(old.epsilon):
@@ -113,7 +106,14 @@ def _carried_over(old: Account, charges: list[ChargeRow], shares: list[int], ord
         return Sums(math.ceil(order * old.spent), 0, 0, 1) if old.spent else NOTHING
     # What may still be drawn counts as drawn. Refunds are kept in the pure sum alone: the divergence of a
     # transcript's epsilon bounds nothing (renyi-accounts).
-    worst = [row.reserved if row.settled is None else row.drawn for row in charges] + shares
+    worst = [_count_worst(row) for row in charges] + shares
     divergences = [amounts_at(Pure(epsilon=Fraction(nano, NANO)), order) for nano in worst if nano]
     main = sum(one.rounded_up().main for one in divergences if one is not None)
     return Sums(main, old.spent, 0, 0)
+
+
+def _count_worst(row: ChargeRow) -> int:
+    """Return the pure epsilon that a charge is private to by itself, in billionths."""
+    worst = row.reserved if row.settled is None else row.drawn
+    # What refines another release adds less to the pure sum than it loses by itself (refining).
+    return worst + nano_up(find_alone(json_of(row.body))) if worst else 0

@@ -16,6 +16,7 @@ from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import Pages, names
 from sordino.ledger.account.price import Price
+from sordino.ledger.account.publishing import check_statement, publish
 from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
     ChargeLine,
@@ -26,10 +27,11 @@ from sordino.ledger.account.statement import (
     line_of,
 )
 from sordino.ledger.amounts import Budget, amount_of, things
-from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_of, json_of
+from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_of, facts_of, json_of
 from sordino.ledger.renyi import Sums
 from sordino.ledger.store.store import carry_out, store_at
 from sordino.sheet import Sheet
+from sordino.statements import Owner, PublicStatement, StatementCheck
 
 
 @final
@@ -130,24 +132,21 @@ class Ledger:
                 f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}."
             )
         facts = {
-            "meter": budget.meter,
-            "epsilon": str(budget.epsilon),
-            "delta": str(budget.delta),
+            **facts_of(budget),
             "adjacency": ADJACENCY("adjacency", adjacency),
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
-            "alpha": "" if budget.order is None else str(budget.order),
-            "failures": str(budget.failures),
         }
         limits = budget.limits
+        first = Sums(limits.main, max(0, limits.pure), limits.failing, int(limits.pure < 0))
         # Only now, so that a parameter that is refused leaves no file behind.
         made._store.build()
-        # The history of an account of another meter says nothing of an order.
-        known = facts if budget.meter == "renyi" else {fact: facts[fact] for fact in facts if fact in FACTS}
+        # The history of an account that keeps no deltas says nothing of an order.
+        known = facts if facts["alpha"] else {fact: facts[fact] for fact in facts if fact in FACTS}
         parameters = {
             "account": made.account,
             **facts,
-            **parameters_of(Sums(limits.main, limits.pure, limits.failing)),
+            **parameters_of(first),
             "body": body_of(name=made.account, parent=None, **known),
         }
         # If the first try was made and its answer lost, the event is found, and this is no conflict.
@@ -209,7 +208,7 @@ class Ledger:
     def find_price(self) -> Price:
         """Return how the account counts costs in this moment; sessions choose their noise by it."""
         known = self._pages.facts
-        # The other meters look at no sum, so nothing has to be asked.
+        # Where no delta is kept no sum is looked at, so nothing has to be asked.
         row = self._pages.account() if known.meter == "renyi" else known
         return Price(known.meter_at_order, row.limits, row.sums)
 
@@ -227,7 +226,9 @@ class Ledger:
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
             shares = rows(schema_module.CHILDREN, account=self.account)
         found = [ChargeRow(*charge) for charge in listed]
-        return build_statement(account, shares, found, found[-1] if found else None)
+        # A statement is recorded as a charge of nothing: no more of these could be counted.
+        last = next((charge for charge in reversed(found) if any(charge.asked)), None)
+        return build_statement(account, shares, found, last)
 
     def charge(self, key: str) -> ChargeLine:
         """Return one charge by its id, as the ledger has it.
@@ -266,6 +267,63 @@ class Ledger:
             If fewer releases are kept than `part` says.
         """
         return self._pages.sheet(key, COUNT("release.part", part) - 1)
+
+    def publish(
+        self, key: str | None = None, *, part: int = 1, owner: Owner | None = None
+    ) -> PublicStatement:
+        """Return what a kept release or this account promises, and put the statement into the history.
+
+        It is written for people who have neither the data nor the ledger: guarantee, unit, neighbors,
+        mechanisms with the digests of their proofs, how costs add up, and where the history has it, in the
+        fields of the public registry of deployments. It costs nothing, and made again it is the same, to
+        the last letter. Everything in it is public, or was released.
+
+        Parameters
+        ----------
+        key : str, optional
+            `Charge.id` of a release that the ledger has kept; without one it is the statement of the account,
+            as it is after its last event.
+        part : int
+            Which release of a batch that was kept under this id, from 1.
+        owner : Owner, optional
+            What nobody but the owner of the data can say. What is left out is marked as missing.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, its release was not kept, or the ledger cannot be written.
+        LedgerConflict
+            If another account has taken this one over.
+        InvalidParameter
+            If fewer releases are kept than `part` says, or the owner says too much.
+        """
+        if owner is not None and not isinstance(owner, Owner):
+            raise InvalidParameter(f"publish.owner must be an Owner; got a {type(owner).__name__}.")
+        named = None if key is None else text(key, "key")
+        return publish(
+            self._store, self._pages, named, COUNT("publish.part", part), Owner() if owner is None else owner
+        )
+
+    def check_statement(self, statement: str | PublicStatement) -> StatementCheck:
+        """Compare a statement with the history of this account, field by field.
+
+        The history is replayed (`verify`), must have this very statement, and what sordino says there is made
+        anew from the rest of it. The digests of the proofs are compared with those of this version.
+
+        Parameters
+        ----------
+        statement : str or PublicStatement
+            The text of a file, YAML or JSON, or what was made of it.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no statement.
+        UnsupportedBackend
+            If it is YAML, and PyYAML is not installed.
+        """
+        read = statement if isinstance(statement, PublicStatement) else PublicStatement.from_text(statement)
+        return check_statement(self._pages, read)
 
     def history(self, *, last: int | None = None) -> Iterator[Event]:
         """Return the events of the account, oldest first, one after the other.
@@ -334,7 +392,8 @@ class Ledger:
             its epsilons. Without one it may take on costs without a pure epsilon, and so counts as one here:
             from then on only the divergences of this account decide.
         failures : number
-            On the Rényi meter the share of delta for releases of the child that may fail.
+            Of an account that keeps a part of delta for failures: the share of it for releases of the child
+            that may fail.
 
         Returns
         -------
@@ -351,8 +410,8 @@ class Ledger:
             If the ledger cannot be written. Where a connection was lost, look into the history before
             granting again.
         InvalidParameter
-            If the amount is not a number in (0, inf) or less than a billionth; if `pure` or `failures` is
-            given on another meter.
+            If the amount is not a number in (0, inf) or less than a billionth; if `pure` is given on another
+            meter, or `failures` where no delta is kept.
         """
         # Made first, which checks the name; the child itself comes into being with its share.
         made = Ledger(self._store.address, child)
@@ -389,8 +448,8 @@ class Ledger:
         Raises
         ------
         LedgerConflict
-            If there is an account of that name, or this one is a share, was converted before, or was charged
-            in this moment.
+            If there is an account of that name, or this one is a share, keeps deltas, was converted before,
+            or was charged in this moment.
         BudgetExceeded
             If what was spent does not fit into the new budget.
         InvalidParameter

@@ -194,18 +194,19 @@ class Pages:
 def _write_lack(row: Account, needed: Sums) -> str:
     """Return what is needed and what remains, as a part of a sentence."""
     limits, spent = row.limits, row.sums
-    if row.meter != "renyi":
-        return f"{MEASURES[row.meter]} {decimal(needed.main)} but {decimal(limits.main - spent.main)} remains"
     if spent.failing > limits.failing - needed.failing:
         return (
             f"delta {needed.failing / ATTO:.6g} of its own but "
             f"{(limits.failing - spent.failing) / ATTO:.6g} remains for releases that may fail"
         )
+    rest = decimal(max(0, limits.main - spent.main))
+    if row.meter_name != "renyi":
+        return f"{MEASURES[row.meter_name]} {decimal(needed.main)} but {rest} remains"
     pure = "no epsilon" if needed.impure else f"epsilon {decimal(needed.pure)}"
     left = "no epsilon" if spent.impure else f"epsilon {decimal(max(0, limits.pure - spent.pure))}"
     order = f"{float(Fraction(row.alpha)):.6g}"
     asked = f"divergence {decimal(needed.main)} at order {order} ({pure})"
-    return f"{asked} but divergence {decimal(max(0, limits.main - spent.main))} and {left} remain"
+    return f"{asked} but divergence {rest} and {left} remain"
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

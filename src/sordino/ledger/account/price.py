@@ -8,12 +8,13 @@ pure account of the same epsilon takes. Proof: docs/proofs/noise-choice.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, final
 
 from sordino.ledger.amounts import Meter, exact_amounts
-from sordino.ledger.renyi import NANO, NO_LIMITS, NOTHING, Limits, Sums
+from sordino.ledger.renyi import NANO, NO_LIMITS, NOTHING, Amounts, Limits, Sums
 
 
 @final
@@ -26,7 +27,7 @@ class Price:
     meter : Meter
         How its charges add up.
     limits, spent : Limits, Sums
-        What its sums may reach, and what they are; only an account with an order looks at them.
+        What its sums may reach, and what they are; only an account that keeps deltas looks at them.
     """
 
     meter: Meter
@@ -39,9 +40,22 @@ class Price:
         return self.meter.name == "pure"
 
     @property
+    def adds_epsilons(self) -> bool:
+        """Whether pure epsilons add up on it, alone or beside divergences; on others rhos alone do."""
+        return self.meter.name != "zcdp"
+
+    @property
     def order(self) -> Fraction:
         """The order at which divergences are counted; 1 where a rho is counted."""
         return self.meter.order or Fraction(1)
+
+    def after(self, things: Iterable[Any]) -> Price:
+        """Return how it counts once these mechanisms and costs have been charged together."""
+        if self.meter.order is None:
+            # No sum is looked at.
+            return self
+        taken = sum((exact_amounts(thing, self.meter) for thing in things), Amounts())
+        return replace(self, spent=self.spent.plus(taken.rounded_up()))
 
     def find(self, cost: Any) -> Fraction:
         """Return what a cost adds: an epsilon, a rho, or a divergence at the order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -47,6 +47,44 @@ def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
                 fact["parameters"] = repr(thing)
         facts.append(fact)
     return facts
+
+
+def find_alone(body: Mapping[str, Any]) -> Fraction:
+    """Return by how much what a charge is for loses more by itself than it adds to a sum of epsilons.
+
+    It is 0 unless the charge refines another release (`cost.Added`); `body` is that of its reservation.
+    """
+    try:
+        return sum((_alone_of(fact.get("cost", {})) for fact in body["charges"]), Fraction(0))
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        # In a damaged file the facts may be anything, and an account is shown all the same; `verify` says so.
+        return Fraction(0)
+
+
+def _alone_of(cost: Mapping[str, Any]) -> Fraction:
+    if cost.get("notion") == "composition":
+        return sum((part["count"] * _alone_of(part) for part in cost["parts"]), Fraction(0))
+    if cost.get("notion") != "added":
+        return Fraction(0)
+    added, alone = map(Fraction, cost["exact"])
+    return alone - added
+
+
+def find_rho(body: Mapping[str, Any]) -> Fraction | None:
+    """Return the rho that a charge was reserved with, if each of its costs is a rho or a pure epsilon."""
+    try:
+        return sum((_rho_of(fact["cost"]) for fact in body["charges"]), Fraction(0))
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _rho_of(cost: Mapping[str, Any]) -> Fraction:
+    if cost["notion"] == "composition":
+        return sum((part["count"] * _rho_of(part) for part in cost["parts"]), Fraction(0))
+    if cost["notion"] == "zcdp":
+        return Fraction(cost["exact"])
+    # Any other notion has no name here, which ends the search.
+    return {"pure": Fraction(cost["exact"]) ** 2 / 2}[cost["notion"]]
 
 
 def _is_sordino_cost(cost: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, final
 
 from sordino.cost import ZCDP, Pure
 from sordino.errors import InvalidParameter
+from sordino.ledger.account.records import find_alone
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of
 from sordino.ledger.renyi import ATTO, spent_epsilon
@@ -47,7 +48,10 @@ class ChargeLine:
         How many of its releases the ledger has kept (`Ledger.read_release`); 0 unless that was asked for.
     epsilon, delta : Fraction or None
         On the Rényi meter also what the charge takes from the pure sum (None if it has no pure epsilon) and
-        from the deltas; None on the other meters.
+        from the deltas. On an account of rhos that keeps deltas what it takes from these. Else None.
+    refines : Fraction
+        By how much a charge that refines another release loses more by itself than it adds to a sum of
+        epsilons (`cost.Added`); else 0.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class ChargeLine:
     kept: int = 0
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    refines: Fraction = Fraction(0)
 
     @property
     def charged(self) -> Fraction:
@@ -155,6 +160,43 @@ class RenyiSums:
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class FailureSums:
+    """The deltas of an account of rhos that keeps a part of its delta for releases that may fail.
+
+    Attributes
+    ----------
+    limit, spent : Fraction
+        Of the deltas of such releases, in [0, 1). What was drawn never comes back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sordino as sd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> budget = sd.Budget(epsilon=3.0, delta=1e-6, meter="zcdp", failures=5e-7)
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=budget,
+    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> charge = ledger.reserve(sd.cost.ApproximateZCDP(rho=0.01, delta=1e-7), label="top products")
+    >>> statement = ledger.statement()
+    >>> float(statement.spent), float(statement.failures.spent), statement.more
+    (0.01, 1e-07, 4)
+    >>> folder.cleanup()
+    """
+
+    limit: Fraction
+    spent: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both as JSON-ready values; as floats, and exactly under "exact"."""
+        exactly = {"limit": self.limit, "spent": self.spent}
+        return {
+            **{name: float(number) for name, number in exactly.items()},
+            "exact": {name: str(number) for name, number in exactly.items()},
+        }
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Statement:
     """An account at one moment.
 
@@ -170,6 +212,9 @@ class Statement:
         In epsilon, in rho, or in divergence at the order of the account (`measure` says which).
     renyi : RenyiSums or None
         On the Rényi meter the order and the other sums; None on the other meters.
+    failures : FailureSums or None
+        On the zCDP meter the deltas of releases that may fail, if the account keeps a part of delta for them;
+        else None. On the Rényi meter `renyi` has them.
     more : int or None
         How many more charges like the last one fit, reserved as that one was; None if there is no charge,
         or no end. What charges give back is not forecast.
@@ -210,6 +255,7 @@ class Statement:
     shares: dict[str, Fraction]
     charges: tuple[ChargeLine, ...]
     renyi: RenyiSums | None = None
+    failures: FailureSums | None = None
     more: int | None = None
     successor: str | None = None
 
@@ -250,6 +296,7 @@ class Statement:
             "shares": {name: float(amount) for name, amount in self.shares.items()},
             "exact": {name: str(amount) for name, amount in amounts.items()},
             **({} if self.renyi is None else {"renyi": self.renyi.to_dict()}),
+            **({} if self.failures is None else {"failures": self.failures.to_dict()}),
             **({} if self.more is None else {"more_like_the_last": self.more}),
             **({} if self.successor is None else {"successor": self.successor}),
             "charges": [line.to_dict() for line in self.charges],
@@ -273,6 +320,7 @@ def line_of(row: ChargeRow, meter: str) -> ChargeLine:
         kept=row.kept,
         epsilon=None if meter != "renyi" or row.impure else amount_of(_taken_pure(row)),
         delta=None if meter != "renyi" else Fraction(_taken_failing(row), ATTO),
+        refines=find_alone(body),
     )
 
 
@@ -297,7 +345,7 @@ def build_statement(
         adjacency=account.adjacency,
         unit=account.unit,
         source=account.source,
-        meter=account.meter,
+        meter=account.meter_name,
         epsilon=Fraction(account.epsilon),
         delta=Fraction(account.delta),
         limit=amount_of(account.allowance),
@@ -305,7 +353,8 @@ def build_statement(
         head=account.head,
         shares={name: amount_of(share) for name, share, *_ in sorted(shares)},
         charges=tuple(line_of(row, account.meter) for row in rows),
-        renyi=_renyi_sums(account) if account.meter == "renyi" else None,
+        renyi=_renyi_sums(account) if account.meter_name == "renyi" else None,
+        failures=_failure_sums(account) if account.adds_rhos else None,
         more=0 if account.successor else _count_more(account, last),
         successor=account.successor or None,
     )
@@ -313,6 +362,11 @@ def build_statement(
 
 def _count_more(account: Account, last: ChargeRow | None) -> int | None:
     return None if last is None else account.limits.count_more(account.sums, last.asked)
+
+
+def _failure_sums(account: Account) -> FailureSums:
+    limit, spent = account.limits.failing, account.sums.failing
+    return FailureSums(limit=Fraction(limit, ATTO), spent=Fraction(spent, ATTO))
 
 
 def _renyi_sums(account: Account) -> RenyiSums:
@@ -352,8 +406,16 @@ def dp_events(statement: Statement) -> list[Any]:
 
     if statement.renyi is not None:
         return list(to_dp_events(_renyi_costs(statement)).events)
+    if statement.failures is not None and statement.failures.spent:
+        raise InvalidParameter(
+            f"Account {statement.account!r} was charged with deltas: a release that may fail, or a share for "
+            "such, is no event of dp_accounting. Export it as lines of JSON instead."
+        )
     notion = Pure if statement.meter == "pure" else ZCDP
-    spent = [*(line.charged for line in statement.charges), *statement.shares.values()]
+    # A rho is that of the release by itself already.
+    alone = [line.refines if statement.meter == "pure" and line.charged else 0 for line in statement.charges]
+    each = [line.charged + more for line, more in zip(statement.charges, alone, strict=True)]
+    spent = [*each, *statement.shares.values()]
     return list(to_dp_events([notion(**{statement.measure: amount}) for amount in spent if amount]).events)
 
 
@@ -367,5 +429,5 @@ def _renyi_costs(statement: Statement) -> list[Pure]:
                 "pure epsilon, is no event of dp_accounting. Export it as lines of JSON instead."
             )
         if line.epsilon:
-            costs.append(Pure(epsilon=line.epsilon))
+            costs.append(Pure(epsilon=line.epsilon + line.refines))
     return costs

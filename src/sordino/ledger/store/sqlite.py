@@ -42,6 +42,7 @@ from sordino.ledger.store.journal import Beside, check_place, look, read_change_
 from sordino.ledger.store.sqlite_schema import (
     bring_up_to_date,
     build_if_empty,
+    keep_from_older,
     stand_in_for_newer,
     version_of,
 )
@@ -178,6 +179,8 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
                 writes, rows = read_change_counter(lent.descriptor), connection.total_changes
                 if kind == "create":
                     build_if_empty(connection, path)
+                elif kind == "write":
+                    keep_from_older(connection)
                 yield connection
                 connection.execute("COMMIT")
                 # Only a write counts up the number in the file.

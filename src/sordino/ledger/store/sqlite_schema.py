@@ -38,7 +38,7 @@ APPEND_ONLY = (*_KEEP_EVENTS, *_KEEP_KEPT)
 # A process of an older version that has the file open does not look at its schema again. It knows neither
 # accounts with a delta nor that one was taken over: its charges must not go past the sums of either.
 _KEEP_FROM_OLDER = (
-    "CREATE TRIGGER event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM account"
+    "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM account"
     " WHERE name = NEW.account AND ((meter = 'renyi' AND NEW.sums = '')"
     " OR (successor <> '' AND NEW.kind IN ('reserve', 'grant'))))"
     " BEGIN SELECT RAISE(ABORT, 'this account is for a newer version of sordino'); END",
@@ -68,6 +68,12 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
     """Make the tables in an empty file."""
     if version_of(connection, path, may_be_new=True) is None:
         _build_tables(connection)
+
+
+def keep_from_older(connection: sqlite3.Connection) -> None:
+    """Give a file of schema 4 that was made before it had one the trigger against older processes."""
+    # Where it is there already this writes nothing.
+    _build(connection, (), _KEEP_FROM_OLDER)
 
 
 def _build_tables(connection: sqlite3.Connection) -> None:
@@ -117,7 +123,7 @@ def _add_sums(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO new_account ({_ACCOUNT_COLUMNS}) SELECT {_ACCOUNT_COLUMNS} FROM account")
     connection.execute("DROP TABLE account")
     connection.execute("ALTER TABLE new_account RENAME TO account")
-    _build(connection, (), _KEEP_FROM_OLDER)
+    keep_from_older(connection)
 
 
 def stand_in_for_newer(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,107 @@
+"""`sordino ledger publish` and `sordino verify`: statements of what is promised, made and checked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL
+from sordino.cli.outlet import OUTPUT, OutputFile
+from sordino.cli.output import write_lines, write_rows
+from sordino.constraints import COUNT
+from sordino.errors import DataSourceError
+from sordino.ledger import Ledger
+from sordino.statements.document import PublicStatement
+from sordino.statements.owner import Owner, read_small_text
+from sordino.statements.trees import load_yaml
+
+NOT_WRITTEN = (
+    "The statement could not be written, but the history of the account has it: the same command writes it "
+    "again, and costs nothing."
+)
+
+
+@click.command()
+@click.argument("charge", metavar="[ID]", required=False)
+@URL
+@ACCOUNT
+@click.option(
+    "--part",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Which release, where a program has kept several of one batch.",
+)
+@click.option(
+    "--owner",
+    metavar="FILE",
+    help="What nobody but the owner of the data can say, in TOML, YAML or JSON; what is left out is marked.",
+)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="YAML needs the extra `yaml`.",
+)
+@OUTPUT
+def publish(
+    charge: str | None,
+    url: str,
+    account: str,
+    part: int,
+    owner: str | None,
+    form: Literal["yaml", "json"],
+    output: OutputFile | None,
+) -> None:
+    """Write the statement of what an account promises, or a release that was made with --keep, by its ID.
+
+    It costs nothing, stands in the history from then on, and is the same when it is made again. `sordino
+    verify` checks it.
+    """
+    COUNT("--part", part)
+    # All that can be wrong is found before the history gets the statement.
+    said = Owner() if owner is None else Owner.read(owner)
+    if form == "yaml":
+        load_yaml("A statement")
+    opened = Ledger.open(url, account=account)
+    if output is not None:
+        output.claim()
+    text = opened.publish(charge, part=part, owner=said).to_text(form)
+    try:
+        if output is None:
+            write_lines([text.removesuffix("\n")])
+        else:
+            output.add(text)
+            output.finish()
+    except DataSourceError:
+        raise DataSourceError(NOT_WRITTEN) from None
+
+
+@click.command()
+@click.argument("file")
+@URL
+@ACCOUNT
+@FORMAT
+def verify(file: str, url: str, account: str, form: str | None) -> None:
+    """Check the statement in FILE against the history of its account. Exit code 5 if it does not hold.
+
+    Every field that was edited is named. Nothing is charged.
+    """
+    statement = PublicStatement.from_text(read_small_text(file, "The file of a statement"))
+    found = Ledger.open(url, account=account).check_statement(statement)
+    facts = found.to_dict()
+    # The problems are the rows, and all else that was found are facts about them.
+    rows = [{"problem": problem} for problem in facts.pop("problems")]
+    notes = [
+        f"The statement, of account {account}: "
+        f"{'all of it is what the ledger has' if found.sound else 'it does not hold'}."
+    ]
+    if found.newer:
+        notes.append("The ledger has a later statement about the same.")
+    write_rows(form, ("problem",), rows, facts, notes)
+    # What does not hold stands on stdout before the exit code says so.
+    found.raise_if_broken()

@@ -1,0 +1,1 @@
+"""Mechanisms for labels that nobody listed: a label that only one unit has is told with probability delta."""

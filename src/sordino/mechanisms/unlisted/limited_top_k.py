@@ -1,0 +1,224 @@
+"""Noisy top-k of labels that nobody listed, from the largest counts alone: the next count sets the threshold.
+
+Claim: but for a failure of probability delta a release with s labels before the threshold is (s + 1) rate
+private under add-remove and (2s + 2) rate under replace-one, one with k labels k spread rate
+[durfee2019, with gaps].
+Proof: docs/proofs/unlisted.md, "Limited domain".
+Noise: one-sided geometric, rate epsilon/(k spread), on every label that is read and on the threshold.
+Floats: none; counts, gaps and the threshold are whole numbers.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, POSITIVE, SHARE, Number, to_fraction
+from sordino.cost import Approximate
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, fit_rate
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
+from sordino.mechanisms.unlisted.failures import least_offset
+from sordino.mechanisms.unlisted.occurring import counting, read_counts, read_reach
+from sordino.mechanisms.unlisted.unlisted_top_k import Found, LabelSelection, decide, release_found
+from sordino.noise import Geometric
+from sordino.releases import UnlistedTop
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Sensitivity
+
+
+@final
+class LimitedTopK(LabelSelection, Mechanism):
+    """Select the labels with the largest counts, at most k, reading only the `best` + 1 largest of them.
+
+    Units may count for any number of labels. The count after the `best` largest, which stays private, sets
+    the threshold: a label that only one of two neighbors reads can lie above it by a step or two at most.
+    Where units count for few labels, `UnlistedTopK` has the lower threshold most often; this one is for units
+    without such a bound, or for `best` far below it.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or `best` is below k.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.LimitedTopK(k=2, best=4, epsilon=2.0, delta=1e-6, sensitivity=sd.COUNTING)
+    >>> m.offset, m.cost
+    (16, Approximate(epsilon=2, delta=1e-06))
+    >>> fruit = ["fig", "kiwi", "lime", "pear", "plum"]
+    >>> top = m.release([120, 17, 95, 13, 11], labels=fruit, entropy=sd.Seeded(7))
+    >>> top.labels, top.crossed
+    (('fig', 'lime'), False)
+    """
+
+    k: int = parameter(COUNT, "How many to select at most, k <= best.")
+    best: int = parameter(COUNT, "How many of the largest counts compete; one more is read.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole selection; spent in full only if k are found.")
+    delta: Number = parameter(
+        SHARE,
+        "How likely a label may be released that only one of two neighbors reads. Always spent in full.",
+    )
+    sensitivity: Sensitivity = parameter(
+        EACH_ANSWER,
+        (
+            "Counts of units: bound=1, step=1. If they count for at most M labels each, l1=M under "
+            "add-remove, l1=2M under replace-one, which lowers the threshold where M is below `best`."
+        ),
+    )
+    least: int = parameter(
+        COUNT, "The least count that takes part: labels with fewer units are left out.", default=1
+    )
+    noise: Geometric = derived("The law of the noise on each label and on the threshold.")
+    offset: int = derived("How far the threshold lies above the first count that does not compete.")
+    step: Fraction = derived("Width of the grid: 1, counts are whole.")
+    cost: Approximate = derived(
+        "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon where "
+        "the list is shorter than k, the same delta."
+    )
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        owner = "LimitedTopK"
+        if self.best < self.k:
+            raise InvalidParameter(f"{owner}.best must be at least k, {self.k}; got {self.best}.")
+        reach = read_reach(self.sensitivity, owner, bounded=False)
+        # A label is read because it rose, or because others fell, which under replace-one are of two units.
+        labels = self.best if reach is None else min(self.best, reach.together)
+        rate = fit_rate(to_fraction(self.epsilon) / self._steps_paid(self.k), owner)
+        law, delta = Geometric(rate), to_fraction(self.delta)
+        # The next count may rise by a step while a label that was not read rises above it by as much; under
+        # replace-one that label may have been one step above it before.
+        self._set(
+            noise=law,
+            offset=self._spread + least_offset(law, labels, delta, owner, noisy=True),
+            step=Fraction(1),
+            cost=Approximate(epsilon=self._steps_paid(self.k) * rate, delta=delta),
+        )
+
+    @property
+    def _spread(self) -> int:
+        return 1 if self.sensitivity.adjacency == "add-remove" else 2
+
+    def _steps_paid(self, found: int) -> int:
+        # The threshold moves as a count does, both ways under replace-one.
+        return self._spread * min(found + 1, self.k)
+
+    @no_remnants
+    def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedTop:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private: how many units each label has, at least the `best` + 1 largest of them; of equal counts
+            those of the labels that come first in the order of code points. n may be 0.
+        labels : list of str, length n
+            Private: the labels. What is no text is left out; of equal ones the largest count counts.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        UnlistedTop
+            Without estimates: how high the threshold lay is private.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers and the labels are not two lists of one length.
+        """
+        fresh_entropy(entropy, "LimitedTopK.release")
+        return release_found(self, None, answers, labels, entropy)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the threshold is one more item, whose noise is the last draw.
+
+        An output lists positions of labels, -1 from the threshold on, and then the gaps.
+        """
+        return Rules(
+            draws=lambda n: ((self.noise, n + 1),),
+            steps=lambda answers: read_counts(answers, "LimitedTopK"),
+            decide=lambda counts, noise: decide_limited(
+                counts, noise, self.least, self.offset, self.best, self.k
+            ),
+            spent_by=self._spent_by,
+        )
+
+
+def decide_limited(
+    counts: NDArray[np.int64], noise: Steps, least: int, offset: int, best: int, k: int
+) -> Found:
+    """Return what is decided of counts (n,) and noise (..., n + 1), whose last draw is the threshold's.
+
+    Of the counts of at least `least` the `best` largest compete, of equal ones those with the smaller
+    position. The next one, or `least` - 1, is what the threshold is counted from.
+    """
+    occurring = np.flatnonzero(counts >= least)
+    ranked = occurring[np.argsort(-counts[occurring], kind="stable")]
+    following = int(counts[ranked[best]]) if ranked.size > best else least - 1
+    # In the order of positions again, which decides ties of noisy counts.
+    items = np.sort(ranked[:best])
+    drawn = noise[..., np.append(items, counts.size)]
+    found, gaps = decide(add(np.append(counts[items], np.int64(following + offset)), drawn), k)
+    return np.append(items, -1)[found], gaps
+
+
+# One label, at rate 1 and two steps above what may lie above the next count: e^-2/(1 + e^-1) = 0.0989383...
+_JUST_ENOUGH = Fraction("0.0989385")
+_EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="LimitedTopK",
+        statement=(
+            "But for a failure of probability delta each release is private for what it spent, though only "
+            "the largest counts are read: s labels above the threshold cost (s + 1)/k epsilon, k labels "
+            "epsilon."
+        ),
+        references=("durfee2019",),
+        proof="unlisted.md",
+        neighbours=(
+            # Under replace-one another label is the one that is read: (t + 2, t) and (t + 1, t + 1).
+            (
+                LimitedTopK(k=1, best=1, epsilon=2, delta=_JUST_ENOUGH, sensitivity=_EITHER),
+                (3, 5, 3),
+                (4, 4, 4),
+            ),
+            (LimitedTopK(k=1, best=1, epsilon=1, delta=_JUST_ENOUGH, sensitivity=counting(1)), (1,), (0,)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="LimitedTopK",
+        statement="The same with several labels that compete, under both relations of neighbors.",
+        references=("durfee2019",),
+        proof="unlisted.md",
+        neighbours=(
+            (
+                LimitedTopK(k=2, best=2, epsilon=2, delta=Fraction(1, 5), sensitivity=counting(2)),
+                (3, 4, 3),
+                (3, 4, 4),
+            ),
+            (
+                LimitedTopK(
+                    k=1,
+                    best=2,
+                    epsilon=2,
+                    delta=Fraction(1, 5),
+                    sensitivity=counting(1, either=True),
+                    least=2,
+                ),
+                (3, 2, 1),
+                (2, 2, 2),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,174 @@
+"""A statement as a document: what it says, its digest, and the same document as YAML or JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from sordino.constraints import one_of
+from sordino.errors import InvalidParameter
+from sordino.statements.compare import canonical
+from sordino.statements.owner import Owner
+from sordino.statements.record import build_record, list_missing
+from sordino.statements.trees import MOST_CHARACTERS, read_tree, write_yaml
+
+FORM = 1
+"""The number of the form of a statement; whoever changes a word that sordino writes there raises it."""
+AS = one_of("yaml", "json")
+_HEAD = (
+    "# What is promised here stands in the history of a ledger; check it there:\n"
+    "#     sordino verify FILE --ledger URL --account NAME\n"
+    "# `record` is made for the public registry of deployments of differential privacy.\n"
+)
+_NAME = "A statement"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PublicStatement:
+    """What a release or an account promises; `Ledger.publish` makes it.
+
+    Attributes
+    ----------
+    record : dict
+        For the public registry of deployments, in its own fields: the owner's words and ours.
+    promise : dict
+        The same and more for programs: guarantee, unit, adjacency, mechanisms with the digests of their
+        proofs, and the place in the history of the account.
+    digest : str
+        SHA-256 of both, which the history has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sordino as sd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
+    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> statement = ledger.publish()
+    >>> statement.record["deployment"]["privacy_loss"]["privacy_parameters"]
+    {'epsilon': 1.0, 'delta': 0.0}
+    >>> statement.missing[:2]
+    ['url_slug', 'basic.name']
+    >>> ledger.check_statement(statement.to_text("json")).sound
+    True
+    >>> folder.cleanup()
+    """
+
+    record: dict[str, Any]
+    promise: dict[str, Any]
+    digest: str
+
+    @classmethod
+    def build(cls, promise: Mapping[str, Any], owner: Owner) -> PublicStatement:
+        """Return the statement of what the ledger has and the owner says."""
+        # Through JSON, so that it is the same whether it was made here or read from a file.
+        made: dict[str, Any] = json.loads(
+            json.dumps({"record": build_record(promise, owner), "promise": dict(promise)}, allow_nan=False)
+        )
+        return cls(**made, digest=digest_of_statement(made))
+
+    @classmethod
+    def from_text(cls, text: str) -> PublicStatement:
+        """Return the statement that a text of YAML or JSON holds; whether it is true is not looked at.
+
+        Parameters
+        ----------
+        text : str
+            As `to_text` makes it.
+
+        Raises
+        ------
+        InvalidParameter
+            If it holds none, or one of a newer form.
+        UnsupportedBackend
+            If it is YAML, and PyYAML is not installed.
+        """
+        if not isinstance(text, str):
+            raise InvalidParameter(f"A statement is read from a text; got a {type(text).__name__}.")
+        tree = read_tree(text, _NAME)
+        for name, kind in (("record", dict), ("promise", dict), ("digest", str)):
+            if not isinstance(tree.get(name), kind):
+                raise InvalidParameter(
+                    f"A statement must have record, promise and digest, as sordino writes them; {name} is "
+                    "missing or something else."
+                )
+        unknown = [name for name in tree if name not in {"record", "promise", "digest"}]
+        if unknown:
+            raise InvalidParameter(
+                f"A statement has record, promise and digest alone; got {unknown[0][:60]!r} as well."
+            )
+        form = tree["promise"].get("form")
+        if isinstance(form, int) and form > FORM:
+            raise InvalidParameter(
+                f"promise.form must be at most {FORM}, which this version of sordino knows; got "
+                f"{str(form)[:20]}. Use a newer sordino."
+            )
+        return cls(**tree)
+
+    @property
+    def missing(self) -> list[str]:
+        """The fields of the registry that the owner of the data has still to fill in."""
+        return list_missing(self.owner)
+
+    @property
+    def owner(self) -> Owner:
+        """What the owner has said."""
+        said = {path: value for path, value in _list_owners(self.record) if value is not None}
+        return Owner(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole statement as JSON-ready values."""
+        return {"record": self.record, "promise": self.promise, "digest": self.digest}
+
+    def to_text(self, form: Literal["yaml", "json"] = "yaml") -> str:
+        """Return the statement as text: the same letters each time.
+
+        Parameters
+        ----------
+        form : {"yaml", "json"}
+            YAML is what the registry takes.
+
+        Raises
+        ------
+        UnsupportedBackend
+            If it is YAML, and PyYAML is not installed.
+        """
+        if AS("form", form) == "json":
+            return json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n"
+        return _HEAD + write_yaml(self.to_dict(), _NAME)
+
+
+def _list_owners(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    from sordino.statements.fields import OWNERS  # noqa: PLC0415
+
+    deployment = record.get("deployment")
+    found: list[tuple[str, Any]] = []
+    for path in OWNERS:
+        group, dot, name = path.partition(".")
+        within = deployment.get(group) if dot and isinstance(deployment, dict) else record
+        found.append((path, within.get(name if dot else group) if isinstance(within, dict) else None))
+    return found
+
+
+def check_size(statement: PublicStatement) -> None:
+    """Refuse a statement that is too long to be read again, or to be recorded."""
+    most = MOST_CHARACTERS // 2
+    # A ledger spells what is not ASCII, and a server takes events of a million characters.
+    spelled = len(json.dumps(statement.to_dict())) > 4 * most
+    if spelled or len(statement.to_text("json")) > most:
+        raise InvalidParameter(
+            f"A statement must have at most {MOST_CHARACTERS // 2} characters; this one has more. Say less "
+            "in the owner's part."
+        )
+
+
+def digest_of_statement(tree: Mapping[str, Any]) -> str:
+    """Return the hash of what a statement says, whatever it is written in."""
+    covered = {name: canonical(tree[name]) for name in ("record", "promise")}
+    return hashlib.sha256(
+        json.dumps(covered, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    ).hexdigest()

@@ -1,0 +1,272 @@
+"""What was released as a table: for frames, for other programs by Arrow, and for a notebook.
+
+Nothing but what was released is in it, and nothing of it is computed from data again.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
+
+import numpy as np
+
+from sordino.errors import UnsupportedBackend
+from sordino.sheet import describe_spent, escape_controls, list_spent
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+    import pyarrow as pa
+
+Kind = Literal["text", "whole", "number", "truth"]
+Record = dict[str, Any]
+
+SHOWN_ROWS = 50
+"""A notebook shows so many rows of a release, and says how many there are."""
+
+# How each library calls the four kinds of columns. Of pandas: those that can hold that nothing is known.
+_TYPES: dict[str, dict[Kind, str]] = {
+    "pyarrow": {"text": "string", "whole": "int64", "number": "float64", "truth": "bool_"},
+    "polars": {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"},
+    "pandas": {"text": "object", "whole": "Int64", "number": "float64", "truth": "boolean"},
+}
+
+
+class Tabular:
+    """A release as rows: `to_pandas`, `to_polars`, `to_arrow`, and what a notebook shows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def list_records(self) -> list[Record]:
+        """Return the rows of the release, each as a mapping of names to what was released."""
+
+    def _list_columns(self) -> dict[str, Kind]:
+        """Return the columns of which the kinds are known without a row; by default none."""
+        return {}
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table of Arrow.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each row of the release; one row of a release that is a single figure. Ends of a range
+            are two columns, such as `clip_low` and `clip_high`. What the release does not say is null.
+
+        Raises
+        ------
+        UnsupportedBackend
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> orders = pl.DataFrame({"customer": ["a", "b", "c"], "product": ["tea", "tea", "rice"]})
+        >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+        >>> top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
+        >>> top.to_arrow().column_names[:3]
+        ['rank', 'item', 'estimate']
+        """
+        arrow = _load("pyarrow")
+        kinds, columns = _arrange(self)
+        return arrow.table(
+            {
+                name: arrow.array(columns[name], type=getattr(arrow, _TYPES["pyarrow"][kind])())
+                for name, kind in kinds.items()
+            }
+        )
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a frame of Polars, with the columns of `to_arrow`.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        UnsupportedBackend
+            If Polars is not installed.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> counts = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2))
+        >>> counts.release([50, 7], entropy=sd.Seeded(7)).to_polars().columns
+        ['values']
+        """
+        polars = _load("polars")
+        kinds, columns = _arrange(self)
+        schema = {name: getattr(polars, _TYPES["polars"][kind]) for name, kind in kinds.items()}
+        frame: pl.DataFrame = polars.DataFrame(columns, schema=schema)
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a frame of pandas, with the columns of `to_arrow`.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        UnsupportedBackend
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> counts = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2))
+        >>> counts.release([50, 7], entropy=sd.Seeded(7)).to_pandas().shape
+        (2, 1)
+        """
+        pandas = _load("pandas")
+        kinds, columns = _arrange(self)
+        series = {
+            name: pandas.Series(columns[name], dtype=_TYPES["pandas"][kind]) for name, kind in kinds.items()
+        }
+        frame: pd.DataFrame = pandas.DataFrame(series)
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand the rows to any program that takes Arrow (the PyCapsule protocol); it needs pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """Return the rows as a table of a notebook; labels are texts there, whatever they hold."""
+        kinds, columns = _arrange(self)
+        rows = list(zip(*columns.values(), strict=True))
+        head = "".join(f"<th>{_escape(name)}</th>" for name in kinds)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_escape(_picture(value))}</td>' for value in row)}</tr>"
+            for row in rows[:SHOWN_ROWS]
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{_escape(' '.join(_list_notes(self, len(rows))))}</p>"
+        )
+
+
+def _list_notes(release: Any, rows: int) -> list[str]:
+    """Return the sentences below the table of a notebook."""
+    notes = [f"{type(release).__name__}, {rows} row{'' if rows == 1 else 's'}."]
+    if rows > SHOWN_ROWS:
+        notes.append(f"The first {SHOWN_ROWS} are shown.")
+    if release.simulated:
+        notes.append("Simulated: its noise comes from a seed, and protects nobody.")
+    notes.append(f"Spent: {describe_spent(list_spent(release.cost))}.")
+    return notes
+
+
+def _escape(text: str) -> str:
+    return html.escape(escape_controls(text))
+
+
+def _picture(value: Any) -> str:
+    """Return a value as a cell of a table."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _load(name: str) -> Any:
+    """Return a library that need not be installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UnsupportedBackend(
+            f"A release becomes a table of {name} where that is installed; it is not. "
+            f"Install it (pip install {name})."
+        ) from None
+
+
+# ---- from a release to columns -----------------------------------------------------------------------------
+
+
+def list_own_records(own: Mapping[str, Any]) -> list[Record]:
+    """Return the rows that fields make: one for each entry of their arrays; one row where none is an array.
+
+    Beside arrays, other fields are about the whole release, and in no row.
+    """
+    arrays = {name: value.tolist() for name, value in own.items() if isinstance(value, np.ndarray)}
+    if not arrays:
+        return [dict(own)]
+    # The gap behind the last item may be missing.
+    return [dict(zip(arrays, row, strict=True)) for row in zip_longest(*arrays.values())]
+
+
+def list_row_columns(release: Any) -> dict[str, Kind]:
+    """Return the columns of a release that is made of rows, by the declared types of these.
+
+    So one without rows has its columns, too.
+    """
+    hint = get_args(get_type_hints(type(release)).get("rows"))
+    return _list_declared(cast("type", hint[0])) if hint and is_dataclass(hint[0]) else {}
+
+
+@cache
+def _list_declared(row: Any) -> dict[str, Kind]:
+    declared = get_type_hints(row)
+    found = {field.name: _name_kind(declared[field.name]) for field in fields(row)}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _name_kind(declared: Any) -> Kind | None:
+    """Return the kind of column of a declared type, of which None may be a part; None if it has none."""
+    parts = set(get_args(declared)) - {type(None)} or {declared}
+    names: dict[Any, Kind] = {str: "text", bool: "truth", int: "whole", float: "number"}
+    return names.get(parts.pop()) if len(parts) == 1 else None
+
+
+def _find_kind(values: Sequence[Any]) -> Kind:
+    """Return the kind of column that holds some values."""
+    known = {type(value) for value in values if value is not None}
+    if known <= {bool} and known:
+        return "truth"
+    if known <= {int} and known:
+        return "whole"
+    # A column of which nothing is known anywhere is one of figures.
+    return "number" if known <= {int, float} else "text"
+
+
+def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
+    """Return the kinds of all columns, and what they hold."""
+    records = [_flatten(record) for record in release.list_records()]
+    kinds = release._list_columns()  # noqa: SLF001 - of the same class
+    names = list(dict.fromkeys([*(name for record in records for name in record), *kinds]))
+    columns = {name: [record.get(name) for record in records] for name in names}
+    found = {name: kinds.get(name) or _find_kind(columns[name]) for name in names}
+    return found, {
+        name: [None if value is None else _PLAIN[found[name]](value) for value in column]
+        for name, column in columns.items()
+    }
+
+
+# Fractions become floats.
+_PLAIN: dict[Kind, Any] = {"text": str, "whole": int, "number": float, "truth": bool}
+
+
+# Two ends each, where a release has them; else nothing is said of them.
+_RANGES = frozenset({"bounds", "clip", "output_range"})
+
+
+def _flatten(record: Record) -> Record:
+    """Return a row in which the two ends of a range are two columns."""
+    flat: Record = {}
+    for name, value in record.items():
+        if isinstance(value, tuple) and len(value) == 2:
+            flat |= {f"{name}_low": value[0], f"{name}_high": value[1]}
+        elif value is not None or name not in _RANGES:
+            flat[name] = float(value) if isinstance(value, Fraction | np.floating) else value
+    return flat

@@ -1,0 +1,179 @@
+"""Releases as frames: the figures of the release and nothing else, in every kind of frame."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sordino as sd
+
+LABELS = ["corn", "rice", "tea"]
+ROWS = pl.DataFrame(
+    {
+        "who": [f"u{i}" for i in range(400)],
+        "what": ["tea", "rice", "corn", "tea"] * 100,
+        "x": [float(i % 50) for i in range(400)],
+    }
+)
+
+
+def seeded(max_rows=1):
+    return sd.Session(ROWS, unit=sd.PrivacyUnit("who", max_rows=max_rows), entropy=sd.Seeded(7))
+
+
+COLUMN = {"epsilon": 8, "lower": 0, "cap": 1000}
+GROUPS = {"by": "what", "domain": LABELS, "groups_per_unit": 1}
+RELEASES = {
+    "top": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS),
+    "set": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS, as_set=True),
+    "above": lambda s: s.above("what", threshold=50, positives=2, epsilon=2, domain=LABELS),
+    "histogram": lambda s: s.histogram("what", epsilon=2, domain=LABELS),
+    "count": lambda s: s.count(epsilon=1),
+    "bounded count": lambda s: s.count(epsilon=1, bounds=(0, 1000)),
+    "quantile": lambda s: s.quantile("x", q=0.5, **COLUMN),
+    "quantiles": lambda s: s.quantile("x", q=(0.25, 0.5), **COLUMN),
+    "sum": lambda s: s.sum("x", **COLUMN),
+    "mean": lambda s: s.mean("x", **COLUMN),
+    "variance": lambda s: s.variance("x", **COLUMN),
+    "grouped mean": lambda s: s.mean("x", **COLUMN, **GROUPS),
+    "grouped quantiles": lambda s: s.quantile("x", q=(0.25, 0.5), **COLUMN, **GROUPS),
+    "looked again": lambda s: s.count(epsilon=1),
+}
+LENGTHS = {"top": 2, "set": 2, "histogram": 3, "quantiles": 2, "grouped mean": 3, "grouped quantiles": 6}
+
+
+def figures_of(release):
+    """The figures by another way than the one that is tested."""
+    if isinstance(release, tuple):
+        return [one.estimate for one in release]
+    if hasattr(release, "rows"):
+        rows = [getattr(row, "release", row) for row in release.rows]
+        parts = [part for row in rows for part in (row if isinstance(row, tuple) else (row,))]
+        return [part.estimate for part in parts]
+    return [release.estimate]
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_frame_has_the_figures_of_the_release(kind):
+    release = RELEASES[kind](seeded())
+    arrow, polars, pandas = release.to_arrow(), release.to_polars(), release.to_pandas()
+    assert isinstance(arrow, pa.Table)
+    assert isinstance(polars, pl.DataFrame)
+    assert isinstance(pandas, pd.DataFrame)
+    assert arrow.num_rows == polars.height == len(pandas) == len(figures_of(release))
+    assert kind not in LENGTHS or arrow.num_rows == LENGTHS[kind]
+    assert arrow["estimate"].to_pylist() == polars["estimate"].to_list() == figures_of(release)
+    assert pandas["estimate"].tolist() == figures_of(release)
+    assert arrow.column_names == polars.columns == list(pandas.columns)
+    # No column holds anything but plain values.
+    assert {str(column.type) for column in arrow.columns} <= {"string", "int64", "double", "bool"}
+    assert pl.from_arrow(arrow).equals(polars)
+    assert pa.table(pl.from_arrow(arrow)).num_rows == arrow.num_rows
+
+
+@pytest.mark.parametrize("kind", sorted(set(RELEASES) - {"quantiles"}))
+def test_any_program_that_takes_arrow_takes_a_release(kind):
+    release = RELEASES[kind](seeded())
+    assert pa.table(release).equals(release.to_arrow())
+    assert pl.DataFrame(release).equals(release.to_polars())
+
+
+def test_labels_stand_beside_their_figures():
+    release = RELEASES["grouped quantiles"](seeded())
+    frame = release.to_polars()
+    assert frame["item"].to_list() == [label for label in LABELS for _ in range(2)]
+    assert frame["q"].to_list() == [0.25, 0.5] * 3
+    top = RELEASES["top"](seeded())
+    assert top.to_pandas()["item"].tolist() == [row.item for row in top]
+
+
+def test_the_ends_of_a_range_are_two_columns():
+    frame = RELEASES["sum"](seeded()).to_polars()
+    assert frame["clip_low"][0] == 0
+    assert frame["clip_high"][0] >= 49
+    assert "clip" not in frame.columns
+    assert "output_range" not in RELEASES["count"](seeded()).to_polars().columns
+
+
+def test_what_is_unbounded_is_infinite_and_what_is_not_said_is_null():
+    frame = RELEASES["top"](seeded()).to_arrow()
+    assert set(frame["true_high"].to_pylist()) == {math.inf}
+    assert frame["combined"].null_count == 2
+    assert RELEASES["top"](seeded()).to_pandas()["combined"].isna().all()
+
+
+def test_a_release_without_rows_has_its_columns():
+    asked = {"threshold": 390, "positives": 1, "epsilon": 8, "domain": LABELS}
+    none, some = seeded().above("what", **asked), RELEASES["above"](seeded())
+    assert len(none) == 0
+    for frame, other in ((none.to_polars(), some.to_polars()), (none.to_arrow(), some.to_arrow())):
+        assert frame.schema == other.schema
+    assert list(none.to_pandas().columns) == list(some.to_pandas().columns)
+    assert "0 rows" in none._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "answers", "columns"),
+    [
+        (sd.NoisyTopK(k=2, epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1], ["indices", "gaps"]),
+        # The last gap is missing: nothing is left out.
+        (sd.NoisyTopK(k=3, epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1], ["indices", "gaps"]),
+        (sd.ExponentialMechanism(epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1], ["index", "gap"]),
+        (sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), 5, ["value", "standard_error"]),
+        (sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2)), [5, 9], ["values"]),
+    ],
+)
+def test_what_a_mechanism_releases_is_a_frame_too(mechanism, answers, columns):
+    release = mechanism.release(answers, entropy=sd.Seeded(7))
+    frame = release.to_polars()
+    assert frame.columns == columns
+    for name in columns:
+        value = getattr(release, name)
+        listed = value.tolist() if isinstance(value, np.ndarray) else [value]
+        assert frame[name].to_list() == listed + [None] * (frame.height - len(listed))
+
+
+def test_a_notebook_shows_labels_as_texts_and_says_what_was_spent():
+    wild = "<b>\x1b[31m&'\""
+    session = sd.Session(pl.DataFrame({"what": [wild] * 50}), unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    shown = session.histogram("what", epsilon=3, domain=[wild, "b"])._repr_html_()
+    assert wild not in shown
+    assert "<b>" not in shown
+    assert "\x1b" not in shown
+    assert "&lt;b&gt;\\x1b[31m&amp;&#x27;&quot;" in shown
+    assert "Spent: epsilon 3." in shown
+    assert "protects nobody" in shown
+    assert shown.count("<tr>") == 3
+
+
+def test_a_notebook_shows_the_first_rows_of_many():
+    mechanism = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(70))
+    shown = mechanism.release(np.arange(70), entropy=sd.Seeded(7))._repr_html_()
+    assert shown.count("<tr>") == 51
+    assert "70 rows" in shown
+    assert "first 50" in shown
+
+
+def test_a_release_of_a_batch_is_one_when_the_batch_has_ended():
+    session = seeded()
+    with session.batch():
+        count = session.count(epsilon=1)
+        with pytest.raises(sd.InvalidParameter):
+            count.to_polars()
+        with pytest.raises(sd.InvalidParameter):
+            pa.table(count)
+    assert pa.table(count).num_rows == count.to_polars().height == 1
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "polars", "pandas"])
+def test_a_library_that_is_missing_is_named(monkeypatch, name):
+    release = RELEASES["count"](seeded())
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(sd.UnsupportedBackend, match=f"pip install {name}"):
+        getattr(release, f"to_{name.removeprefix('py')}")()
