@@ -1,17 +1,19 @@
 """Write docs/reference/claims.md: every claim of the library, audited exactly on the neighbours that it names.
 
-python docs/claims_table.py    # plays the noise of every claim (seconds) and writes the page
+python docs/claims_table.py    # plays the noise of every claim (seconds) and writes the page, and what reports say of claims
 """
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
-from sordino.audit import ClaimReport, ExactReport, run_claims
+from sordino.audit import ClaimReport, ExactReport, claims, run_claims
 from sordino.cost import Approximate, ApproximateZCDP
 
 PAGE = Path(__file__).with_name("reference") / "claims.md"
+THEOREMS = Path(__file__).parents[1] / "src" / "sordino" / "report" / "theorems.json"
 
 HEAD = """# Claims
 
@@ -62,6 +64,16 @@ def page() -> str:
     return HEAD + "".join(row(report) for report in reports)
 
 
+def theorems() -> str:
+    """Return what a report says of each claim, by the name of its mechanism, as JSON."""
+    listed: dict[str, list[dict[str, object]]] = {}
+    for claim in claims():
+        said = {"statement": claim.statement, "references": list(claim.references), "proof": claim.proof}
+        listed.setdefault(claim.name, []).append(said)
+    return json.dumps(dict(sorted(listed.items())), indent=2, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
+    THEOREMS.write_text(theorems(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
     print(PAGE)

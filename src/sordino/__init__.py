@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         cost as cost,
         genomics as genomics,
         plan as plan,
+        report as report,
         smooth as smooth,
         statements as statements,
     )
@@ -200,6 +201,7 @@ _HOMES = {
         "UnlistedTopK",
     ),
     "plan": ("plan",),
+    "report": ("report",),
     "releases": (
         "Choice",
         "FirstAbove",

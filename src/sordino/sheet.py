@@ -141,6 +141,7 @@ def list_facts(
         "release": kind,
         **receipt.to_dict(),
         **list_spent(release.cost),
+        "mechanisms": list_mechanisms(release.mechanism),
         "adjacency": adjacency,
         "unit": unit,
         "max_rows": max_rows,
@@ -165,6 +166,12 @@ def list_spent(cost: Any) -> dict[str, Any]:
     # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
     spent = {"epsilon": None, "delta": None, "rho": float(firm.zcdp())}
     return spent | ({"failures": float(failing)} if failing else {})
+
+
+def list_mechanisms(mechanism: Any) -> list[str]:
+    """Return the names of what made a release: one for each claim, which says what is proved of it."""
+    parts = mechanism if isinstance(mechanism, tuple) else (mechanism,)
+    return list(dict.fromkeys(type(part).__name__ for part in parts if part is not None))
 
 
 def list_noises(mechanism: Any) -> dict[str, str | None]:

@@ -21,6 +21,7 @@ from sordino.errors import UnsupportedBackend
 from sordino.sheet import describe_spent, escape_controls, list_spent
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl
     import pyarrow as pa
@@ -40,7 +41,7 @@ _TYPES: dict[str, dict[Kind, str]] = {
 
 
 class Tabular:
-    """A release as rows: `to_pandas`, `to_polars`, `to_arrow`, and what a notebook shows."""
+    """A release as rows: `to_pandas`, `to_polars`, `to_arrow`, `plot`, and what a notebook shows."""
 
     __slots__ = ()
 
@@ -136,6 +137,33 @@ class Tabular:
         }
         frame: pd.DataFrame = pandas.DataFrame(series)
         return frame
+
+    def plot(self) -> alt.Chart | alt.LayerChart:
+        """Return a picture of the rows: dots or bars with intervals, or a curve of quantiles.
+
+        Nothing is computed from data, and nothing is charged. Of very many rows the first are drawn.
+
+        Returns
+        -------
+        altair.Chart or altair.LayerChart
+            As the last line of a cell it is shown; `save` writes it to a file.
+
+        Raises
+        ------
+        UnsupportedBackend
+            If altair is not installed (the extra `report`).
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> counts = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2))
+        >>> type(counts.release([50, 7], entropy=sd.Seeded(7)).plot()).__name__
+        'LayerChart'
+        """
+        # Only who asks for a picture needs what says how it is drawn.
+        from sordino.charts import make_chart, read_figure  # noqa: PLC0415
+
+        return make_chart(read_figure(type(self).__name__, self.list_records()))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows to any program that takes Arrow (the PyCapsule protocol); it needs pyarrow."""

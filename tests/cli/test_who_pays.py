@@ -16,6 +16,7 @@ from support.release_lines import GIVEN, RELEASE_LINES, write_files
 READ_NOTHING = {
     "plan": "spends nothing",
     "ledger": "keeps accounts",
+    "report": "shows what was released",
     "verify": "compares a statement with the history",
     "audit": "sees no real data",
 }

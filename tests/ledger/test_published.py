@@ -164,7 +164,7 @@ def test_a_mechanism_of_somebody_else_has_no_proof_of_ours(tmp_path):
     assert not proofs.are_exact([proofs.find_proofs({"parameters": repr(ours)})]), "in ideal arithmetic only"
     # A name within quotes is a text.
     assert proofs.find_proofs({"parameters": "Thing(a='LaplaceMechanism(', b=\"NoisyTopK(\")"}).pages == ()
-    assert {page for pages in proofs._COMPOSED.values() for page in pages} <= set(proofs.read_digests())
+    assert {page for pages in proofs.COMPOSED.values() for page in pages} <= set(proofs.read_digests())
 
 
 def test_a_statement_of_an_account_says_what_all_of_it_may_lose(account):

@@ -50,6 +50,7 @@ _COMMANDS = {
     "select": ("select", "Release the best of some candidates with private scores."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("ledger", "Accounts with a budget."),
+    "report": ("report", "Write a page about releases: pictures, how sure, what they cost."),
     "verify": ("statement:verify", "Check a statement of what was promised against its ledger."),
     "audit": ("audit", "Check claims of privacy, of sordino or of any program."),
 }

@@ -25,6 +25,7 @@ from sordino.cli.options import (
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines, write_rows
+from sordino.cli.report import report_account
 from sordino.cli.statement import publish
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
@@ -113,6 +114,7 @@ def ledger() -> None:
 
 
 ledger.add_command(publish)
+ledger.add_command(report_account)
 
 
 @ledger.command()

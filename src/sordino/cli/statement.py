@@ -8,9 +8,9 @@ import click
 
 from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL
 from sordino.cli.outlet import OUTPUT, OutputFile
-from sordino.cli.output import write_lines, write_rows
+from sordino.cli.output import write_rows
+from sordino.cli.write import write_document
 from sordino.constraints import COUNT
-from sordino.errors import DataSourceError
 from sordino.ledger import Ledger
 from sordino.statements.document import PublicStatement
 from sordino.statements.owner import Owner, read_small_text
@@ -71,14 +71,7 @@ def publish(
     if output is not None:
         output.claim()
     text = opened.publish(charge, part=part, owner=said).to_text(form)
-    try:
-        if output is None:
-            write_lines([text.removesuffix("\n")])
-        else:
-            output.add(text)
-            output.finish()
-    except DataSourceError:
-        raise DataSourceError(NOT_WRITTEN) from None
+    write_document(text, output, lost=NOT_WRITTEN)
 
 
 @click.command()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sordino.cli.options import RunOptions
 from sordino.cli.outlet import NotKeptError, OutputFile
-from sordino.cli.output import write_sheet
+from sordino.cli.output import write_lines, write_sheet
 from sordino.errors import DataSourceError
 from sordino.sheet import Sheet
 
@@ -67,6 +67,24 @@ def _was_kept(sheet: Sheet, keep: Callable[[Sheet], None]) -> bool:
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return False
     return True
+
+
+def write_document(text: str, output: OutputFile | None, *, lost: str) -> None:
+    """Write a text that costs nothing to stdout, or to a file that was claimed.
+
+    Raises
+    ------
+    DataSourceError
+        With the sentence `lost`, if that is not possible.
+    """
+    try:
+        if output is None:
+            write_lines([text.removesuffix("\n")])
+        else:
+            output.add(text)
+            output.finish()
+    except DataSourceError:
+        raise DataSourceError(lost) from None
 
 
 def write_kept(sheet: Sheet, form: str, output: OutputFile | None) -> None:

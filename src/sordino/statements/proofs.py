@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-_COMPOSED = {
+COMPOSED = {
     "TableNumbers": ("groups.md", "numbers-share.md", "numbers.md"),
     "QuantilesWithIntervals": ("quantile-interval.md",),
     "BoundedTotal": ("bounded-figures.md", "folded.md"),
@@ -65,7 +65,7 @@ def find_proofs(thing: Mapping[str, Any]) -> Proved:
         return Proved()
     named = dict.fromkeys(_CLASS.findall(_QUOTED.sub("", described)))
     known = _read_pages()
-    pages = {page for name in named for page in (*known.get(name, ()), *_COMPOSED.get(name, ()))}
+    pages = {page for name in named for page in (*known.get(name, ()), *COMPOSED.get(name, ()))}
     return Proved(tuple(name for name in named if name in known), tuple(sorted(pages)))
 
 

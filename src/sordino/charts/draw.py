@@ -1,0 +1,90 @@
+"""Makes pictures of what is drawn: SVG for a page, a chart of altair for a notebook. Both are an extra."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sordino.charts.figure import Figure
+from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET, build_spec
+from sordino.errors import UnsupportedBackend
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_MISSING = "Pictures need the package {}, which is not installed: pip install 'sordino[report]'."
+
+# What each color is called in the styles of a page, which has others in the dark.
+_NAMES = {INK: "ink", QUIET: "quiet", GRID: "grid", MARK: "mark", FILL: "fill", LINE: "line"}
+_COLOR = re.compile(f'(fill|stroke)="({"|".join(_NAMES)})"')
+_HEAD = re.compile(r"<svg [^>]*>")
+_SIZE = re.compile(r'viewBox="([0-9. -]+)"')
+
+
+def make_chart(figure: Figure) -> alt.Chart | alt.LayerChart:
+    """Return a figure as a chart of altair, to be shown, changed or saved there.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If altair is not installed.
+
+    Examples
+    --------
+    >>> from sordino.charts import make_chart, read_figure
+    >>> figure = read_figure("count", [{"count": "rows", "estimate": 118, "low": 103, "high": 131}])
+    >>> type(make_chart(figure)).__name__
+    'LayerChart'
+    """
+    chart: Any = _load("altair").Chart.from_dict(build_spec(figure))
+    return chart  # type: ignore[no-any-return]
+
+
+def draw_svg(figure: Figure, *, named_by: str) -> str:
+    """Return a figure as SVG to be put into a page: it loads nothing, and takes its colors from the page.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is drawn.
+    named_by : str
+        The id of the element of the page that says what the picture shows.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If vl-convert-python is not installed.
+
+    Examples
+    --------
+    >>> from sordino.charts import draw_svg, read_figure
+    >>> figure = read_figure("count", [{"count": "rows", "estimate": 118, "low": 103, "high": 131}])
+    >>> draw_svg(figure, named_by="caption-1").startswith('<svg role="img" aria-labelledby="caption-1"')
+    True
+    """
+    drawn = _load("vl_convert").vegalite_to_svg(
+        vl_spec={**build_spec(figure), "background": None},
+        # Nothing is fetched, whatever a specification says.
+        allowed_base_urls=[],
+    )
+    return _dress(drawn, named_by)
+
+
+def _dress(svg: str, named_by: str) -> str:
+    """Return the SVG with colors of the page, and a size that follows its width."""
+    head = _HEAD.search(svg)
+    size = None if head is None else _SIZE.search(head[0])
+    if head is None or size is None:
+        raise AssertionError("what draws pictures has returned none")
+    body = svg[head.end() :]
+    colored = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"', body)
+    return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{colored}'
+
+
+def _load(name: str) -> Any:
+    """Return a library that need not be installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UnsupportedBackend(_MISSING.format(name.replace("_", "-"))) from None

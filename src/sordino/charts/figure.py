@@ -1,0 +1,230 @@
+"""What a picture shows: a few rows of released figures, each with its label and its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, final
+from unicodedata import east_asian_width
+
+from sordino.sheet import escape_controls
+
+Form = Literal["whiskers", "bars", "curve", "names", "spread", "steps"]
+"""Dots or bars with whiskers, a curve of quantiles, names alone, how often values occur, stairs."""
+
+MOST_MARKS = 40
+"""So many rows are drawn: more cannot be told apart on a phone. The table of a report has the others."""
+MOST_LETTERS = 20
+"""Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
+_BINS = 20
+
+# Where a row has its label, and where its figure: the first of these names that it has.
+_LABELS = ("item", "label", "labels", "row", "indices", "index")
+_VALUES = ("estimate", "value", "values", "estimates", "gap", "gaps", "p_value")
+# Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than is true.
+_BARS = frozenset({"histogram", "Histogram", "UnlistedCounts"})
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One row of a picture.
+
+    Attributes
+    ----------
+    label : str
+        Short, printable, and like no other label of the same picture.
+    value : float or None
+        The figure; None where a row has a name alone.
+    low, high : float or None
+        Its interval; None where that end is not bounded, or not known.
+    at : float
+        Of a curve: which quantile. Of stairs: which step. Of values: where the bar begins.
+    """
+
+    label: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    at: float = 0.0
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What a picture shows.
+
+    Attributes
+    ----------
+    form : str
+        How it is drawn.
+    marks : tuple of Mark
+        At most `MOST_MARKS` of them.
+    total : int
+        How many rows there are, drawn or not.
+    value_name, label_name : str
+        What stands at the axes.
+    line : float or None
+        A public number to compare with: a threshold, or the limit of an account.
+    days : tuple of str
+        Of stairs over time: the day of each mark, "YYYY-MM-DD".
+
+    Examples
+    --------
+    >>> from sordino.charts import read_figure
+    >>> figure = read_figure("top", [{"item": "tea", "estimate": 118.0, "low": 103.0, "high": 131.0}])
+    >>> figure.form, figure.marks[0].label, figure.total
+    ('whiskers', 'tea', 1)
+    """
+
+    form: Form
+    marks: tuple[Mark, ...]
+    total: int
+    value_name: str = ""
+    label_name: str = ""
+    line: float | None = None
+    days: tuple[str, ...] = ()
+
+
+def read_figure(
+    kind: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    value_name: str = "",
+    label_name: str = "",
+    line: float | None = None,
+) -> Figure:
+    """Return what is drawn of the rows of a release.
+
+    Parameters
+    ----------
+    kind : str
+        What the release calls itself: "top", or the name of its class.
+    rows : sequence of mapping of str to object
+        As JSON has them, or as `list_records` returns them. Anybody may have written them.
+    value_name, label_name : str
+        What stands at the axes; by default the names that the rows have.
+    line : float, optional
+        A public number to compare with, such as a threshold.
+    """
+    found = _find_name(rows, _VALUES) or _find_number(rows)
+    label = _find_name(rows, _LABELS)
+    many = len(rows) > MOST_MARKS and label is None and found is not None
+    value_name, label_name = value_name or _say_name(found), label_name or label or ""
+    if many and found is not None:
+        numbers = [number for row in rows if (number := as_number(row.get(found))) is not None]
+        return _count_values(numbers, value_name)
+    if _is_curve(rows):
+        form: Form = "curve"
+    elif found is None:
+        form = "names"
+    else:
+        form = "bars" if kind in _BARS else "whiskers"
+    drawn = rows[:MOST_MARKS]
+    labels = shorten_labels([_name_row(row, label, place, kind) for place, row in enumerate(drawn)])
+    marks = tuple(_read_mark(row, found, text, form) for row, text in zip(drawn, labels, strict=True))
+    return Figure(
+        form=form,
+        marks=marks,
+        total=len(rows),
+        line=as_number(line),
+        value_name=value_name,
+        label_name=label_name,
+    )
+
+
+def as_number(value: Any) -> float | None:
+    """Return a finite number as a float; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    # A whole number of JSON may be longer than any float.
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def measure(text: str) -> int:
+    """Return how many narrow letters a text is as wide as."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def shorten_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels that can be printed and fit beside a picture; no two are the same."""
+    short: list[str] = []
+    for label in labels:
+        # Of a very long label only the beginning is looked at.
+        text = escape_controls(label[: 4 * MOST_LETTERS])
+        if measure(text) > MOST_LETTERS:
+            while measure(text) >= MOST_LETTERS:
+                text = text[:-1]
+            text += "…"
+        number, unique = 1, text
+        while unique in short:
+            number += 1
+            unique = f"{text} ({number})"
+        short.append(unique)
+    return short
+
+
+def _find_name(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
+    """Return the first of some names under which a row says something."""
+    return next((name for name in names if any(row.get(name) is not None for row in rows)), None)
+
+
+def _find_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the first name under which every row has a number; some releases call their figure otherwise."""
+    names = [name for name in (rows[0] if rows else ()) if name not in (*_LABELS, "rank", "q")]
+    return next((name for name in names if all(as_number(row.get(name)) is not None for row in rows)), None)
+
+
+def _say_name(found: str | None) -> str:
+    return {None: "", "values": "value", "gaps": "gap", "estimates": "estimate"}.get(found, found or "")
+
+
+def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether rows are several quantiles of one column."""
+    shares = [as_number(row.get("q")) for row in rows]
+    plain = all(share is not None for share in shares) and not any("item" in row for row in rows)
+    return plain and len(rows) > 1 and all(as_number(row.get("estimate")) is not None for row in rows)
+
+
+def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:
+    """Return what a row is called."""
+    parts = [] if label is None else [str(row.get(label))]
+    share = as_number(row.get("q"))
+    if share is not None:
+        parts.append(f"{100 * share:.6g} %")
+    own = next((row[name] for name in ("figure", "count") if isinstance(row.get(name), str)), None)
+    if not parts and own is not None:
+        parts.append(own)
+    return ", ".join(parts) or (str(place + 1) if place or kind in {"Values", "RandomizedResponse"} else kind)
+
+
+def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form) -> Mark:
+    low, high = as_number(row.get("low")), as_number(row.get("high"))
+    at = as_number(row.get("q")) if form == "curve" else None
+    return Mark(
+        label=label,
+        value=None if found is None else as_number(row.get(found)),
+        low=low,
+        high=high,
+        at=at or 0.0,
+    )
+
+
+def _count_values(values: Sequence[float], name: str) -> Figure:
+    """Return how often released values lie in each of some equal steps: there are too many to draw each."""
+    least, most = min(values, default=0.0), max(values, default=0.0)
+    # Divided before they are subtracted: the difference of two floats may be none.
+    width = most / _BINS - least / _BINS or 1.0
+    counts = [0] * _BINS
+    for value in values:
+        counts[min(int(value / width - least / width), _BINS - 1)] += 1
+    marks = tuple(
+        Mark(label=str(place), value=float(count), at=least + place * width, high=least + (place + 1) * width)
+        for place, count in enumerate(counts)
+    )
+    return Figure(form="spread", marks=marks, total=len(values), value_name="how many", label_name=name)

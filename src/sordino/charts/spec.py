@@ -1,0 +1,302 @@
+"""How figures are drawn, in the grammar of Vega-Lite: plain values, which take no library to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sordino.charts.figure import Figure, Mark, measure
+
+Spec = dict[str, Any]
+
+WIDTH = 380
+"""Of a picture with its labels, in pixels: on a phone its letters can still be read."""
+INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#1b4965", "#8fc1de", "#b3460d"
+"""Letters, axes, lines of the grid, dots and whiskers, bars, the number that figures are compared with."""
+_ROW, _TALL = 26, 240
+_LETTER = 8
+"""Of a label: how wide a letter may be, in pixels."""
+_END, _OPEN = "stroke", "triangle"
+"""Shapes of the two ends of a whisker: it ends there, or nothing bounds it."""
+_ROOM = 0.04
+"""Beyond the largest figure there is so much room, as a share of the range: an arrow stands there."""
+
+
+def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
+    """Return how a figure is drawn, as Vega-Lite says it.
+
+    Labels are data in it, and never a part of an expression: whatever they hold, they are drawn as they are.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is drawn.
+    width : int
+        Of the whole picture, in pixels.
+
+    Examples
+    --------
+    >>> from sordino.charts import build_spec, read_figure
+    >>> spec = build_spec(read_figure("count", [{"count": "rows", "estimate": 118, "low": 103, "high": 131}]))
+    >>> [layer["mark"]["type"] for layer in spec["layer"]], spec["layer"][-1]["data"]["values"]
+    (['rule', 'point', 'point'], [{'label': 'rows', 'value': 118.0, 'low': 103.0, 'high': 131.0}])
+    """
+    build: dict[str, Callable[[Figure], Spec]] = {
+        "whiskers": _draw_rows,
+        "bars": _draw_rows,
+        "names": _draw_names,
+        "curve": _draw_curve,
+        "spread": _draw_spread,
+        "steps": _draw_steps,
+    }
+    drawn = build[figure.form](figure) if figure.marks else _draw_nothing()
+    autosize = {"type": "fit-x", "contains": "padding"}
+    return {"width": width, "autosize": autosize, **drawn, "config": _CONFIG}
+
+
+_AXIS = {
+    "labelColor": INK,
+    "titleColor": QUIET,
+    "domainColor": QUIET,
+    "tickColor": QUIET,
+    "gridColor": GRID,
+    "labelFontSize": 13,
+    "titleFontSize": 12,
+    "titleFontWeight": "normal",
+    "labelLimit": 160,
+    "titleLimit": 300,
+    "labelOverlap": "greedy",
+    "labelSeparation": 16,
+}
+_CONFIG = {
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    # The table of the page says what the marks say; read out, both would be heard.
+    "aria": False,
+}
+
+
+def _draw_nothing() -> Spec:
+    """Return the picture of a release without rows."""
+    text = {"type": "text", "fontSize": 14, "color": QUIET, "align": "left", "x": 8}
+    return {
+        "height": 40,
+        "data": {"values": [{"text": "Nothing was found."}]},
+        "mark": text,
+        "encoding": {"text": {"field": "text", "type": "nominal"}},
+    }
+
+
+# ---- rows with labels --------------------------------------------------------------------------------------
+
+
+def _draw_rows(figure: Figure) -> Spec:
+    """Return dots, or bars, with whiskers: a row for each label."""
+    values = [_list_known(mark) for mark in figure.marks]
+    numbers = [number for row in values for name, number in row.items() if name != "label"]
+    numbers += [] if figure.line is None else [figure.line]
+    bars = figure.form == "bars"
+    # Several figures are compared by their distance from zero; a single one with its own interval alone.
+    from_zero = bars or (len(values) > 1 and min(numbers, default=0.0) >= 0)
+    least, most = _find_range(numbers, from_zero=from_zero)
+    rows, across = _place_labels(figure), _place_numbers(figure, least, most)
+    bar = {"type": "bar", "color": FILL, "height": 16}
+    dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 70}
+    valued = _list_layer(
+        [row for row in values if "value" in row], bar if bars else dot, {"y": rows, "x": across}
+    )
+    whiskers = _draw_whiskers(values, least, most, rows, across)
+    # A whisker lies over its bar, and under its dot.
+    layers = [*valued, *whiskers] if bars else [*whiskers, *valued]
+    layers += _draw_line(figure.line, "x", across)
+    return {"height": {"step": _ROW}, "layer": layers}
+
+
+def _list_layer(values: list[Spec], mark: Spec, encoding: Spec) -> list[Spec]:
+    """Return the layer of some rows; none if there are none."""
+    return [{"data": {"values": values}, "mark": mark, "encoding": encoding}] if values else []
+
+
+def _list_known(mark: Mark) -> Spec:
+    """Return a row as the picture has it; what is not known is left out."""
+    known = {"value": mark.value, "low": mark.low, "high": mark.high}
+    return {"label": mark.label} | {name: number for name, number in known.items() if number is not None}
+
+
+def _find_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]:
+    """Return the ends of an axis, with room for arrows."""
+    least, most = min(numbers, default=0.0), max(numbers, default=1.0)
+    if from_zero:
+        least, most = min(least, 0.0), max(most, 0.0)
+    if least == most:
+        least, most = least - 1.0, most + 1.0
+    # Multiplied before they are subtracted: the difference of two floats may be none.
+    room = most * _ROOM - least * _ROOM
+    # Below zero nothing is drawn where nothing lies there.
+    return (least if from_zero and least == 0 else least - room), most + room
+
+
+def _place_labels(figure: Figure) -> Spec:
+    """Return the axis of labels, in the order of the release; each of them is shown."""
+    # The page may have wider letters than whoever draws, so that the room is reckoned here.
+    room = max((measure(mark.label) for mark in figure.marks), default=0) * _LETTER + 10
+    axis: Spec = {"title": None, "labelOverlap": False, "domain": False, "ticks": False, "labelPadding": 8}
+    axis |= {"minExtent": room, "labelLimit": 0}
+    scale = {"domain": [mark.label for mark in figure.marks]}
+    return {"field": "label", "type": "nominal", "scale": scale, "axis": axis}
+
+
+def _place_numbers(figure: Figure, least: float, most: float) -> Spec:
+    """Return the axis of figures."""
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"domain": [least, most], "nice": False, "zero": False},
+        "axis": {"title": figure.value_name or None, "tickCount": 4},
+    }
+
+
+def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, across: Spec) -> list[Spec]:
+    """Return lines from end to end, a stroke across each end, and an arrow where nothing bounds it."""
+    lines: list[Spec] = []
+    ends: list[Spec] = []
+    for row in values:
+        low, high = row.get("low"), row.get("high")
+        if low is None and high is None:
+            continue
+        label, left, right = row["label"], least if low is None else low, most if high is None else high
+        lines.append({"label": label, "from": left, "to": right})
+        # A stroke lies flat, and a triangle looks up, until they are turned.
+        ends.append({"label": label, "at": left, "shape": _END if low is not None else _OPEN, "angle": -90})
+        ends.append({"label": label, "at": right, "shape": _END if high is not None else _OPEN, "angle": 90})
+    line = {"type": "rule", "color": MARK, "strokeWidth": 2}
+    stroke = {
+        "type": "point",
+        "filled": True,
+        "fill": MARK,
+        "stroke": MARK,
+        "strokeWidth": 2,
+        "opacity": 1,
+        "size": 80,
+    }
+    reach = {"y": rows, "x": {**across, "field": "from"}, "x2": {"field": "to"}}
+    place = {
+        "y": rows,
+        "x": {**across, "field": "at"},
+        "shape": {"field": "shape", "type": "nominal", "scale": None},
+        "angle": {"field": "angle", "type": "quantitative", "scale": None},
+    }
+    return [*_list_layer(lines, line, reach), *_list_layer(ends, stroke, place)]
+
+
+def _draw_line(line: float | None, axis: str, place: Spec) -> list[Spec]:
+    """Return a dashed line at a public number; none if there is none."""
+    dashes = {"type": "rule", "color": LINE, "strokeDash": [5, 4], "strokeWidth": 2}
+    return [] if line is None else _list_layer([{"line": line}], dashes, {axis: {**place, "field": "line"}})
+
+
+def _draw_names(figure: Figure) -> Spec:
+    """Return a dot beside each name: it was chosen, and no more is known."""
+    values = [{"label": mark.label, "value": 0} for mark in figure.marks]
+    nowhere = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
+    return {
+        "height": {"step": _ROW},
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 70, "xOffset": 8},
+        "encoding": {"y": _place_labels(figure), "x": nowhere},
+    }
+
+
+# ---- curves ------------------------------------------------------------------------------------------------
+
+
+def _draw_curve(figure: Figure) -> Spec:
+    """Return a curve through quantiles, with a line from end to end where there are intervals."""
+    values = [_list_known(mark) | {"share": mark.at} for mark in figure.marks]
+    across = {
+        "field": "share",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"title": "share of the rows below", "format": "%", "tickCount": 5},
+    }
+    up = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"zero": False},
+        "axis": {"title": figure.value_name or None, "tickCount": 5},
+    }
+    ends = {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}}
+    known = [row for row in values if "low" in row and "high" in row]
+    band = {"type": "rule", "color": MARK, "strokeWidth": 2}
+    line = {"type": "line", "color": FILL, "strokeWidth": 2}
+    dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 60}
+    place = {"x": across, "y": up}
+    layers = [
+        *_list_layer(known, band, ends),
+        *_list_layer(values, line, place),
+        *_list_layer(values, dot, place),
+    ]
+    return {"height": _TALL, "layer": layers}
+
+
+def _draw_spread(figure: Figure) -> Spec:
+    """Return bars that say how often values lie where."""
+    values = [{"from": mark.at, "to": mark.high, "count": mark.value} for mark in figure.marks]
+    across = {
+        "field": "from",
+        "type": "quantitative",
+        "scale": {"zero": False},
+        "axis": {"title": figure.label_name or None, "tickCount": 5},
+    }
+    up = {
+        "field": "count",
+        "type": "quantitative",
+        "axis": {"title": figure.value_name or None, "tickCount": 4},
+    }
+    return {
+        "height": _TALL,
+        "data": {"values": values},
+        "mark": {"type": "bar", "color": FILL},
+        "encoding": {"x": across, "x2": {"field": "to"}, "y": up, "y2": {"datum": 0}},
+    }
+
+
+def _choose_format(days: Sequence[str]) -> str:
+    """Return how days are written below an axis: short, so that no two of them meet."""
+    return "%b %d" if max(days)[:4] == min(days)[:4] else "%Y-%m"
+
+
+def _draw_steps(figure: Figure) -> Spec:
+    """Return stairs: what was spent, one charge after the other, below the limit."""
+    over_time = bool(figure.days)
+    days = figure.days or [str(int(mark.at)) for mark in figure.marks]
+    values = [
+        {"place": day if over_time else mark.at, "value": mark.value}
+        for mark, day in zip(figure.marks, days, strict=True)
+    ]
+    across: Spec = {"field": "place", "type": "quantitative", "axis": {"title": "charge", "tickMinStep": 1}}
+    if over_time:
+        # In UTC, so that the same account is drawn alike wherever that is done.
+        across = {
+            "field": "place",
+            "type": "temporal",
+            "scale": {"type": "utc"},
+            "axis": {"title": None, "tickCount": 4, "format": _choose_format(figure.days)},
+        }
+    most = max([figure.line or 0.0, *(mark.value or 0.0 for mark in figure.marks)])
+    up = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"domain": [0, most * (1 + _ROOM) or 1.0]},
+        "axis": {"title": figure.value_name or None, "tickCount": 5},
+    }
+    place = {"x": across, "y": up}
+    area = {"type": "area", "interpolate": "step-after", "color": FILL, "opacity": 0.5}
+    stairs = {"type": "line", "interpolate": "step-after", "color": MARK, "strokeWidth": 2}
+    layers = [
+        *_list_layer(values, area, place),
+        *_list_layer(values, stairs, place),
+        *_draw_line(figure.line, "y", up),
+    ]
+    return {"height": _TALL, "layer": layers}

@@ -1,0 +1,166 @@
+"""`sordino report` and `sordino ledger report`: what was released, and what was spent, as a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER
+from sordino.cli.outlet import OUTPUT, OutputFile
+from sordino.cli.write import write_document
+from sordino.constraints import shown
+from sordino.errors import InvalidParameter
+from sordino.ledger import Ledger
+from sordino.statements.document import PublicStatement
+from sordino.statements.owner import read_small_text
+
+_MOST_BYTES = 1 << 26
+NOT_WRITTEN = "The report could not be written. Nothing was charged: the same command writes it again."
+
+TITLE = click.option("--title", metavar="TEXT", help="What stands above the page.")
+ABOUT = click.option(
+    "--about", metavar="FILE", help="A text about the table, for readers who have never heard of it."
+)
+STATEMENT = click.option(
+    "--statement", metavar="FILE", help="The statement that `sordino ledger publish` has written."
+)
+DOCS = click.option(
+    "--docs",
+    metavar="URL",
+    help="Where the documentation of sordino is published, for links to the pages of proofs.",
+)
+
+
+@click.command()
+@click.argument("results", metavar="RESULT.json...", nargs=-1, required=True)
+@click.option("--ledger", "url", metavar="URL", help="Show an account as well: its ledger.")
+@click.option("--account", metavar="NAME", help="Show an account as well: its name.")
+@TITLE
+@ABOUT
+@STATEMENT
+@DOCS
+@OUTPUT
+def report(
+    results: tuple[str, ...],
+    url: str | None,
+    account: str | None,
+    title: str | None,
+    about: str | None,
+    statement: str | None,
+    docs: str | None,
+    output: OutputFile | None,
+) -> None:
+    """Write a page in HTML about releases, from the JSON that --format json has printed of them.
+
+    One file that loads nothing and runs nothing. It costs nothing, and reads no table. It needs the extra
+    `report`.
+    """
+    if (url is None) != (account is None):
+        raise InvalidParameter("--ledger and --account go together: both or neither must be given.")
+    opened = None if url is None or account is None else Ledger.open(url, account=account)
+    releases = [release for path in results for release in read_results(path)]
+    _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
+
+
+@click.command("report")
+@REQUIRED_LEDGER
+@REQUIRED_ACCOUNT
+@click.option("--with-releases", is_flag=True, help="Show what was released with --keep as well.")
+@TITLE
+@ABOUT
+@STATEMENT
+@DOCS
+@OUTPUT
+def report_account(
+    url: str,
+    account: str,
+    with_releases: bool,
+    title: str | None,
+    about: str | None,
+    statement: str | None,
+    docs: str | None,
+    output: OutputFile | None,
+) -> None:
+    """Write a page in HTML about an account: who spent what on which day, what is left, how long it lasts.
+
+    It costs nothing. It needs the extra `report`.
+    """
+    opened = Ledger.open(url, account=account)
+    releases = list_kept(opened) if with_releases else []
+    _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
+
+
+def list_kept(opened: Ledger) -> list[dict[str, Any]]:
+    """Return the releases that the ledger has kept, the oldest first, as `--format json` prints them."""
+    kept = []
+    for line in opened.statement().charges:
+        for part in range(1, line.kept + 1):
+            sheet = opened.read_release(line.id, part=part)
+            kept.append({**sheet.facts, "rows": list(sheet.rows)})
+    return kept
+
+
+def read_results(path: str) -> list[Mapping[str, Any]]:
+    """Return the releases in a file: one object of JSON, or a list of them.
+
+    Raises
+    ------
+    InvalidParameter
+        If the file cannot be read, or holds something else.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+    # A name with a zero byte is no OSError.
+    except (OSError, ValueError):
+        raise InvalidParameter(f"RESULT must be a file that can be read; got {shown(path)}.") from None
+    if len(raw) > _MOST_BYTES:
+        raise InvalidParameter(f"RESULT must have at most {_MOST_BYTES} bytes; {shown(path)} has more.")
+    try:
+        found = json.loads(raw.decode("utf-8-sig"), parse_constant=lambda _: math.nan)
+    # What is no UTF-8, or a number that is too long, is a ValueError.
+    except (ValueError, RecursionError):
+        raise InvalidParameter(
+            f"RESULT must be JSON, as --format json prints it; {shown(path)} is not."
+        ) from None
+    listed = found if isinstance(found, list) else [found]
+    if not listed or not all(isinstance(one, dict) for one in listed):
+        raise InvalidParameter(
+            f"RESULT must hold a release, or a list of releases, as --format json prints it; {shown(path)} "
+            "holds something else."
+        )
+    return listed
+
+
+def _write_page(
+    opened: Ledger | None,
+    releases: list[Any],
+    *,
+    title: str | None,
+    about: str | None,
+    statement: str | None,
+    docs: str | None,
+    output: OutputFile | None,
+) -> None:
+    # An account is shown without what makes pages.
+    from sordino.report import make_report
+
+    said = None
+    if statement is not None:
+        said = PublicStatement.from_text(read_small_text(statement, "The file of --statement"))
+    page = make_report(
+        releases,
+        account=None if opened is None else opened.statement().to_dict(),
+        title=title,
+        about=None if about is None else read_small_text(about, "The file of --about"),
+        statement=said,
+        docs=docs,
+    )
+    if output is not None:
+        output.claim()
+    write_document(page, output, lost=NOT_WRITTEN)

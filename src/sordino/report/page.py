@@ -1,0 +1,242 @@
+"""Puts a report together: one page that needs nothing but itself, plain sentences first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from sordino._version import __version__
+from sordino.constraints import shown
+from sordino.cost.odds import say_odds
+from sordino.errors import InvalidParameter
+from sordino.report.account import check_account, write_account
+from sordino.report.markup import Markup, element, join, quote
+from sordino.report.promise import read_statement, write_statement, write_theorems
+from sordino.report.read import Told, read_releases
+from sordino.report.results import name_whom, write_result
+from sordino.report.spent import add_epsilons, say_promise
+from sordino.report.theorems import find_docs, find_theorems
+from sordino.report.words import make_list, name_release, say_headline, say_share
+
+_MOST_TITLE = 200
+_MOST_ABOUT = 20_000
+# Whatever a text on the page says, a browser loads and runs nothing for it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def make_report(
+    releases: Sequence[Any],
+    *,
+    account: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    about: str | None = None,
+    statement: Any = None,
+    docs: str | None = None,
+) -> str:
+    """Return a page in HTML that shows what was released: one file, which loads nothing and runs nothing.
+
+    Everything in it was released before, or is public. The same input makes the same page to the last letter.
+
+    Parameters
+    ----------
+    releases : sequence
+        Releases, or what `--format json` printed of them, or their `to_dict()`; at most 200. With `account`
+        it may be empty.
+    account : mapping, optional
+        What `ledger.statement().to_dict()` returns. Days are told of it, no seconds, and neither its source
+        nor how far a charge came.
+    title : str, optional
+        At most 200 characters.
+    about : str, optional
+        What the table is and why the figures were made, for a reader who has never heard of it. An empty line
+        begins a paragraph.
+    statement : PublicStatement or mapping, optional
+        What `ledger.publish` returns, or its `to_dict()`.
+    docs : str, optional
+        Where the documentation of sordino is published, for links to the pages of proofs: an address that
+        begins with https://, or a relative path. By default what the package says; without any, pages are
+        named.
+
+    Returns
+    -------
+    str
+        The page; write it as UTF-8.
+
+    Raises
+    ------
+    InvalidParameter
+        If something is no release, no account or no statement, or there is nothing to report.
+    UnsupportedBackend
+        If vl-convert-python is not installed (the extra `report`).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> visits = pl.DataFrame({"ward": ["A", "B", "A"] * 300})
+    >>> session = sd.Session(visits, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> wards = session.histogram("ward", epsilon=1, domain=["A", "B"])
+    >>> page = sd.report.make_report([wards], title="Visits")
+    >>> page.startswith("<!DOCTYPE html>"), "<h1>Visits</h1>" in page, "<script" in page
+    (True, True, False)
+    """
+    told = read_releases(releases)
+    if account is not None:
+        check_account(account)
+    said = None if statement is None else read_statement(statement)
+    if not told and account is None:
+        raise InvalidParameter("A report needs at least one release, or an account; got neither.")
+    heading = _check_text("title", title, _MOST_TITLE) or _make_title(told, account)
+    paragraphs = _check_text("about", about, _MOST_ABOUT)
+    place = find_docs(docs)
+    theorems = find_theorems(name for one in told for name in one.mechanisms)
+    sections = [
+        element(
+            "header", element("h1", quote(heading)), *_write_about(paragraphs), *_write_summary(told, account)
+        ),
+        _write_section("Results", [write_result(one, number) for number, one in enumerate(told, 1)]),
+        _write_section("The account", [] if account is None else write_account(account)),
+        _write_section("Why it is so", write_theorems(theorems, place)),
+        _write_section("What is promised", [] if said is None else write_statement(said)),
+        _write_section("Words", [_write_words()]),
+    ]
+    body = element("main", *sections)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", heading),
+        element("style", _read_style()),
+    )
+    footer = element("footer", element("p", _write_footer(told)))
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, footer), lang='en')}\n"
+
+
+@cache
+def _read_style() -> Markup:
+    return Markup(files("sordino.report").joinpath("style.css").read_text(encoding="utf-8"))
+
+
+def _check_text(name: str, text: str | None, most: int) -> str:
+    if text is None:
+        return ""
+    given: Any = text
+    if not isinstance(given, str) or len(given) > most:
+        got = f"{len(given)} characters" if isinstance(given, str) else shown(given)
+        raise InvalidParameter(f"make_report.{name} must be a text of at most {most} characters; got {got}.")
+    return text.strip()
+
+
+def _make_title(told: Sequence[Told], account: Mapping[str, Any] | None) -> str:
+    if not told and account is not None:
+        return f"Account {account['account']}"
+    return "One private result" if len(told) == 1 else f"{len(told)} private results"
+
+
+def _write_section(name: str, parts: Sequence[str | None]) -> Markup | None:
+    if not any(part is not None for part in parts):
+        return None
+    key = name.lower().replace(" ", "-")
+    return element("section", element("h2", name, id=key), *parts, aria_labelledby=key)
+
+
+def _write_about(text: str) -> list[Markup]:
+    # Each paragraph is cut by itself: what somebody writes about their table is read in full.
+    parts = [" ".join(part.split()) for part in text.replace("\r\n", "\n").split("\n\n")]
+    return [element("p", element("bdi", part), class_="about") for part in parts if part]
+
+
+def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> list[Markup | None]:
+    """Return the first screen: what this is, what came out, how sure it is, what it may tell of somebody."""
+    if not told:
+        return []
+    whom = name_whom(told)
+    one = len(told) == 1
+    warning = (
+        "Simulated: the noise of these figures is predictable. They show what a report looks like, and "
+        "protect nobody."
+    )
+    listed = [
+        element("li", element("a", name_release(each), href=f"#result-{number}"), ": ", say_headline(each))
+        for number, each in enumerate(told, 1)
+    ]
+    return [
+        element("p", element("strong", warning), class_="warning")
+        if any(each.simulated for each in told)
+        else None,
+        element(
+            "p",
+            "Every number here was made a little wrong, on purpose. A random amount was added to it, which "
+            "hides what the table says of any one ",
+            whom,
+            ". So read ranges, not digits.",
+        ),
+        element("ul", *listed, class_="summary"),
+        element("p", _say_ranges(told)),
+        element("p", *_say_hidden(told, account, one=one)),
+    ]
+
+
+def _say_ranges(told: Sequence[Told]) -> str:
+    shares = {each.number("confidence") for each in told} - {None}
+    said = "the true number lies with the probability that is told beside it"
+    if len(shares) == 1:
+        share = next(iter(shares))
+        assert share is not None  # noqa: S101  (taken out above)
+        said = f"the true number lies with a probability of {say_share(share)}"
+    if not shares:
+        return "How sure each of them is, is told beside it."
+    return f"In the pictures a dot or a bar is the released number, and within the line around it {said}."
+
+
+def _say_hidden(told: Sequence[Told], account: Mapping[str, Any] | None, *, one: bool) -> list[str]:
+    """Return how well somebody is hidden from a reader of the page."""
+    asked = join("How well is any one ", name_whom(told), " hidden? ")
+    whole = add_epsilons(told)
+    if whole is not None:
+        together = "" if one else "From all results of this page together: "
+        return [asked, together, say_odds(whole)]
+    if account is not None and (promise := say_promise(account)):
+        return [asked, "From all that the account ever releases: ", promise]
+    return [asked, "That is told beside each result."]
+
+
+def _write_words() -> Markup:
+    return make_list(
+        [
+            (
+                "epsilon",
+                "How much a reader may learn about one of those who are protected: the smaller, the less. "
+                "It bounds by how much any suspicion can grow, whatever else the reader knows.",
+            ),
+            ("delta", "How likely that bound does not hold. 0 where none is named."),
+            (
+                "interval",
+                "Where the true number lies, with the probability that is told. It allows for the noise "
+                "alone: it says nothing of errors that the table had before.",
+            ),
+            (
+                "released number",
+                "The best single number that can be told: made of the true one and noise.",
+            ),
+            ("account", "Remembers what was spent, and refuses what does not fit any more."),
+            (
+                "proof",
+                "A page that proves the guarantee for the code as it is written, signed with a digest of it.",
+            ),
+        ]
+    )
+
+
+def _write_footer(told: Sequence[Told]) -> Markup:
+    days = sorted({day for each in told if (day := each.text("time"))})
+    when = join()
+    if days:
+        when = join(
+            " Released on ", quote(days[0]), *((" to ", quote(days[-1])) if len(days) > 1 else ()), "."
+        )
+    return join(f"Made by sordino {__version__}, from what was released and nothing else.", when)

@@ -1,0 +1,263 @@
+"""Reads what a report is about: releases, as objects or as the JSON that was written of them.
+
+Anybody may have written the JSON. What is no release is refused in words; what is one is taken as text and
+numbers, and never as anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from sordino.charts.figure import as_number
+from sordino.constraints import shown
+from sordino.errors import InvalidParameter
+from sordino.releases import plain
+from sordino.sheet import list_mechanisms, list_spent
+from sordino.tabular import Tabular
+
+MOST_RELEASES = 200
+"""Of one page: whoever has more makes several."""
+MOST_ROWS = 1 << 20
+
+# What each class calls a kind of release, where that does not depend on its mechanism.
+_KINDS = {
+    "TopItems": "top",
+    "TopSetItems": "top",
+    "AboveItems": "above",
+    "Histogram": "histogram",
+    "Count": "count",
+    "QuantileValue": "quantile",
+    "QuantileValues": "quantile",
+    "VarianceValue": "variance",
+}
+_BY_MECHANISM = {
+    "ClippedSum": "sum",
+    "ClippedMean": "mean",
+    "ClippedVariance": "variance",
+    "Quantile": "quantile",
+    "Quantiles": "quantile",
+}
+_OF_COMMANDS = frozenset(
+    {"top", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select"}
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One release, as a report has it.
+
+    Attributes
+    ----------
+    kind : str
+        "top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select", or the
+        name of its class.
+    rows : tuple of mapping
+        As JSON has them.
+    facts : mapping
+        What it says of itself beside its rows.
+    mechanisms : tuple of str
+        Names of the mechanisms that made it; empty where it does not name them.
+    """
+
+    kind: str
+    rows: tuple[Mapping[str, Any], ...]
+    facts: Mapping[str, Any]
+    mechanisms: tuple[str, ...]
+
+    def text(self, name: str) -> str | None:
+        """Return a fact that is a text; None if there is none."""
+        value = self.facts.get(name)
+        return value if isinstance(value, str) and value else None
+
+    def number(self, name: str) -> float | None:
+        """Return a fact that is a finite number; None if there is none."""
+        return as_number(self.facts.get(name))
+
+    def texts(self, name: str) -> list[str]:
+        """Return a fact that is a list of texts."""
+        value = self.facts.get(name)
+        return [one for one in value if isinstance(one, str)] if isinstance(value, list | tuple) else []
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its noise is predictable."""
+        return self.facts.get("simulated") is True
+
+
+def read_releases(releases: Sequence[Any]) -> list[Told]:
+    """Return what each release says; one that is given twice is there once.
+
+    Raises
+    ------
+    InvalidParameter
+        If something is no release.
+    """
+    given: Any = releases
+    # Several quantiles are a tuple, and one release.
+    if not isinstance(given, list | tuple) or isinstance(given, Tabular):
+        raise InvalidParameter(
+            f"make_report.releases must be a list of releases; got {shown(given)}. Put a single one into "
+            "a list."
+        )
+    listed = list(releases)
+    if len(listed) > MOST_RELEASES:
+        raise InvalidParameter(
+            f"A report must have at most {MOST_RELEASES} releases; got {len(listed)}. Make several reports."
+        )
+    found: list[Told] = []
+    for place, one in enumerate(listed, 1):
+        told = _read_release(one, f"Release {place} of a report")
+        # The same figures were paid for once.
+        if told not in found:
+            found.append(told)
+    return found
+
+
+def _read_release(release: Any, name: str) -> Told:
+    if isinstance(release, Tabular):
+        return _read_object(release)
+    if not isinstance(release, Mapping):
+        raise InvalidParameter(
+            f"{name} must be a release, or the JSON that a command has printed of one; got {shown(release)}."
+        )
+    if isinstance(release.get("release"), str):
+        rows = _check_rows(release.get("rows"), name)
+        facts = {key: value for key, value in release.items() if key != "rows"}
+    elif isinstance(release.get("type"), str):
+        rows = _check_rows(_list_rows(release), name)
+        facts = _list_facts(release)
+    else:
+        raise InvalidParameter(
+            f"{name} must be a release, or the JSON that a command has printed of one; it has neither "
+            "`release` nor `type`."
+        )
+    return _make_told(rows, facts)
+
+
+def _read_object(release: Any) -> Told:
+    """Return what a release in memory says."""
+    said = release.to_dict()
+    rows = [plain(record) for record in release.list_records()]
+    facts = {
+        **_list_facts(said),
+        **list_spent(release.cost),
+        "mechanisms": list_mechanisms(release.mechanism),
+    }
+    total = getattr(release, "total", None)
+    if total is not None:
+        facts["total_epsilon"] = list_spent(total)["epsilon"]
+    return _make_told(rows, facts)
+
+
+def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Told:
+    mechanisms = _find_mechanisms(facts)
+    own = facts["release"]
+    kind = _KINDS.get(own, own)
+    if kind not in _OF_COMMANDS:
+        kind = next((_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM), kind)
+    if facts.get("set") is True or own == "TopSetItems":
+        kind = "set"
+    return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
+
+
+def _find_mechanisms(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of mechanisms: as commands write them, or as `to_dict` does."""
+    named = facts.get("mechanisms")
+    if isinstance(named, list | tuple):
+        return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+    described = facts.get("mechanism")
+    parts = described if isinstance(described, list) else [described]
+    names = (part.get("name") for part in parts if isinstance(part, Mapping))
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def _check_rows(rows: Any, name: str) -> list[Mapping[str, Any]]:
+    plain_rows = isinstance(rows, list) and all(
+        isinstance(row, Mapping) and all(isinstance(key, str) for key in row) for row in rows
+    )
+    if not plain_rows or len(rows) > MOST_ROWS:
+        raise InvalidParameter(
+            f"{name} must have `rows`, at most {MOST_ROWS} objects with names; it has something else there."
+        )
+    return list(rows)
+
+
+def _list_facts(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `to_dict` says beside the rows, by the names that commands have."""
+    receipt, cost = said.get("receipt"), said.get("cost")
+    facts = {name: value for name, value in said.items() if name not in {"rows", "values", "type", "receipt"}}
+    facts["release"] = said["type"]
+    facts |= dict(receipt) if isinstance(receipt, Mapping) else {}
+    if "epsilon" not in facts and isinstance(cost, Mapping) and cost.get("notion") == "pure":
+        facts |= {"epsilon": cost.get("epsilon"), "delta": 0}
+    return facts
+
+
+def _list_rows(said: Mapping[str, Any]) -> Any:
+    """Return the rows of a release as `to_dict` wrote it."""
+    if isinstance(said.get("rows"), list):
+        return [row for one in said["rows"] for row in _list_group(one)]
+    listed = said.get("values")
+    if isinstance(listed, list) and listed and all(isinstance(one, Mapping) for one in listed):
+        shares = _find_shares(said)
+        return [
+            ({"q": share} if share is not None else {}) | _name_figures(one)
+            for one, share in zip(listed, [*shares, *[None] * len(listed)], strict=False)
+        ]
+    arrays = {
+        name: value for name, value in said.items() if isinstance(value, list) and _is_array(name, value)
+    }
+    if arrays:
+        longest = max(map(len, arrays.values()))
+        return [
+            {name: value[place] if place < len(value) else None for name, value in arrays.items()}
+            for place in range(longest)
+        ]
+    return [_name_figures(said)]
+
+
+def _is_array(name: str, value: list[Any]) -> bool:
+    ranges = {"clip", "interval", "bounds", "output_range", "mechanism"}
+    return name not in ranges and all(one is None or isinstance(one, str | int | float) for one in value)
+
+
+def _list_group(row: Any) -> list[Any]:
+    """Return the rows of a group, whose release stands in its row; any other row is one."""
+    if not isinstance(row, Mapping) or "release" not in row:
+        return [row]
+    found = row["release"]
+    parts = found if isinstance(found, list) else [found]
+    shares = _find_shares(parts[0]) if len(parts) > 1 else []
+    named = []
+    for place, one in enumerate(parts):
+        if not isinstance(one, Mapping):
+            return [None]
+        share = {"q": shares[place]} if place < len(shares) else {}
+        named.append({"item": row.get("item")} | share | _name_figures(one))
+    return named
+
+
+def _find_shares(said: Any) -> list[Any]:
+    """Return which quantiles a mechanism asks for."""
+    described = said.get("mechanism") if isinstance(said, Mapping) else None
+    first = described[0] if isinstance(described, list) and described else described
+    asked = first.get("q") if isinstance(first, Mapping) else None
+    return asked if isinstance(asked, list) else []
+
+
+def _name_figures(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of one release, by the names that every release has."""
+    named = {
+        name: value
+        for name, value in said.items()
+        if value is None or isinstance(value, str | bool | int | float)
+    }
+    ends = said.get("interval")
+    if isinstance(ends, list) and len(ends) == 2:
+        named |= {"low": ends[0], "high": ends[1]}
+    if "value" in named and "estimate" not in named:
+        named["estimate"] = named.pop("value")
+    return {name: named[name] for name in named if name not in {"type", "simulated", "exact"}}

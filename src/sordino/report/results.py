@@ -1,0 +1,253 @@
+"""The part of a report that shows releases: for each a picture, the same as a table, and how it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sordino.charts import draw_svg, read_figure
+from sordino.charts.figure import MOST_MARKS, as_number
+from sordino.report.markup import Markup, element, join, quote
+from sordino.report.read import Told
+from sordino.report.spent import say_spent
+from sordino.report.theorems import find_theorems
+from sordino.report.words import (
+    make_list,
+    name_release,
+    name_unit,
+    say_certainty,
+    say_interval,
+    say_neighbors,
+    say_number,
+    say_question,
+)
+
+MOST_ROWS = 200
+"""So many rows of a release are in its table; a file of it has all."""
+_OPEN_ROWS = 12
+"""A table of more rows is folded up."""
+# What a row may have beside its label, its figure and its interval; in the order of a table.
+_MORE = {
+    "gap": "lead over the next",
+    "order_unclear": "order unclear",
+    "standard_deviation": "standard deviation",
+    "clip_low": "numbers below count as",
+    "clip_high": "numbers above count as",
+    "capped": "at the cap",
+    "too_few": "too few to tell",
+    "p_value": "p-value",
+}
+_NAMES = ("rank", "row", "item", "label", "figure", "count", "q")
+_HEADINGS = {"q": "share below", "figure": "figure", "count": "what", "row": "row", "label": "label"}
+
+
+def write_result(told: Told, number: int) -> Markup:
+    """Return one release as an article; its number makes the ids in it unique."""
+    caption = f"figure-{number}"
+    figure = read_figure(
+        told.kind,
+        told.rows,
+        value_name=_name_values(told),
+        line=told.number("threshold") if told.kind == "above" else None,
+    )
+    return element(
+        "article",
+        element("h3", f"{number}. ", name_release(told), id=f"result-{number}"),
+        element("p", say_question(told), class_="asked"),
+        element(
+            "figure",
+            Markup(draw_svg(figure, named_by=caption)),
+            element("figcaption", *_write_caption(told, figure.form, figure.total), id=caption),
+        ),
+        _write_table(told),
+        _write_notes(told),
+        element("div", *_write_details(told), class_="details"),
+        aria_labelledby=f"result-{number}",
+    )
+
+
+def _name_values(told: Told) -> str:
+    if told.kind in {"top", "set", "above", "histogram", "count"}:
+        unit = told.text("unit") or ""
+        # Of a count of rows the column of the unit is not what is counted.
+        rows = told.kind == "count" and told.rows and told.rows[0].get("count") == "rows"
+        return unit.removeprefix("column ") if unit.startswith("column ") and not rows else "rows"
+    return told.text("column") or ""
+
+
+def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
+    shapes = {
+        "whiskers": "Each dot is the released number, the line around it its interval.",
+        "bars": "Each bar is the released number, the line at its end its interval.",
+        "curve": "Each dot is a released quantile, the line through it its interval.",
+        "names": "The names that were chosen; nothing more is known of them.",
+        "spread": "How many of the released numbers lie where.",
+    }
+    if len(told.rows) == 1 and form == "whiskers":
+        shapes["whiskers"] = "The dot is the released number, the line around it its interval."
+    arrows = any((row.get("low") is None) != (row.get("high") is None) for row in told.rows)
+    dashed = told.kind == "above" and told.number("threshold") is not None
+    return [
+        "Picture: ",
+        name_release(told),
+        ". ",
+        shapes.get(form, ""),
+        " An arrow: nothing is known of that end." if arrows and form in {"whiskers", "bars"} else None,
+        " The dashed line is the threshold." if dashed else None,
+        f" The first {MOST_MARKS} of {total:,} are drawn."
+        if total > MOST_MARKS and form != "spread"
+        else None,
+        " The table says the same." if told.rows else None,
+    ]
+
+
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
+def _write_table(told: Told) -> Markup | None:
+    rows = told.rows[:MOST_ROWS]
+    if not rows:
+        return element("p", "Nothing was found; there is no table.")
+    names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
+    # The figure of a mechanism alone has a name of its own.
+    known = {*names, *_MORE, "estimate", "low", "high"}
+    other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]
+    # A column of which every row says no is none.
+    more = [
+        name
+        for name in _MORE
+        if any(row.get(name) is not None and row.get(name) is not False for row in rows)
+    ]
+    interval = any(say_interval(row) for row in rows)
+    figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
+    heads = [join(_head(name, told)) for name in names]
+    heads += [join("released number")] * len(figure) + [quote(name) for name in other]
+    heads += [join("interval")] * interval + [join(_MORE[name]) for name in more]
+    columns = [*names, *figure, *other, *(["interval"] if interval else []), *more]
+    body = [
+        element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
+        for row in rows
+    ]
+    table = element(
+        "table",
+        element("caption", "The same as numbers: ", name_release(told)),
+        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
+        element("tbody", *body),
+    )
+    left = len(told.rows) - len(rows)
+    note = element("p", f"{left:,} more rows are in the file of the release.") if left else None
+    # Wider than a phone, it can be moved by keys as well.
+    whole = join(element("div", table, class_="wide", tabindex="0", role="group", aria_label="Table"), note)
+    if len(rows) <= _OPEN_ROWS:
+        return whole
+    return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+
+
+def _head(name: str, told: Told) -> str:
+    if name == "item":
+        return quote(told.text("item") or "label")
+    return _HEADINGS.get(name, name)
+
+
+def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
+    if name == "interval":
+        # It may break where it is long, and nowhere within a number.
+        return element("td", say_interval(row))
+    value = row.get(name)
+    number = as_number(value)
+    if name == "q" and number is not None:
+        said: str = f"{say_number(100 * number)} %"
+    elif isinstance(value, bool):
+        said = "yes" if value else "no"
+    elif number is not None:
+        said = say_number(number)
+    else:
+        said = "" if value is None else quote(value if isinstance(value, str) else "something else")
+    kind = "number" if number is not None else "label" if isinstance(value, str) else None
+    return element("th", said, scope="row", class_=kind) if first else element("td", said, class_=kind)
+
+
+# ---- beside it ---------------------------------------------------------------------------------------------
+
+
+def _write_notes(told: Told) -> Markup | None:
+    """Return what nobody may overlook."""
+    notes: list[str] = []
+    if told.simulated:
+        notes.append("Simulated: the noise of this one is predictable, and it protects nobody.")
+    warning = told.text("warning")
+    if warning is not None:
+        notes.append(warning)
+    if told.facts.get("exact") is False:
+        notes.append("The guarantee of this noise holds in ideal arithmetic only.")
+    if any(row.get("order_unclear") is True for row in told.rows):
+        notes.append("Where the order is unclear, the item may be no larger than the next one.")
+    if told.number("max_rows") is not None and any(row.get("true_low") is not None for row in told.rows):
+        notes.append("The numbers count a part of what each unit has; true counts may be higher.")
+    return element("ul", *(element("li", quote(note)) for note in notes), class_="notes") if notes else None
+
+
+def _write_details(told: Told) -> list[Markup]:
+    left_out = told.texts("left_out")
+    bounds = _say_bounds(told)
+    threshold = told.number("label_threshold")
+    unlisted = (
+        f"Nobody listed the labels. One is found if about {say_number(threshold)} units have it; of one that "
+        "is missing nothing follows."
+        if threshold is not None
+        else None
+    )
+    where = told.text("where")
+    day, account, key = told.text("time"), told.text("account"), told.text("id")
+    paid = join(
+        quote(day) if day else None,
+        join(", account ", quote(account)) if account else None,
+        join(", charge ", element("code", key)) if key else None,
+    )
+    pairs: list[tuple[str, str | None]] = [
+        ("How sure", say_certainty(told)),
+        ("Who is protected", say_neighbors(told)),
+        ("Labels", _quote(told.text("domain"))),
+        ("Labels that were found", unlisted),
+        ("Rows that count", element("code", quote(where)) if where else None),
+        ("Left out", join(*_list_parts(left_out)) if left_out else None),
+        ("Bounds", bounds),
+        ("What it cost", say_spent(told)),
+        ("Released", paid),
+        ("Why it is so", _link_theorems(told)),
+    ]
+    return [make_list(pairs)]
+
+
+def _quote(text: str | None) -> Markup | None:
+    return None if text is None else quote(text)
+
+
+def _list_parts(parts: Sequence[str]) -> list[str]:
+    return [piece for part in parts for piece in ("; ", quote(part))][1:]
+
+
+def _say_bounds(told: Told) -> str | None:
+    bounds = told.facts.get("bounds")
+    if isinstance(bounds, list) and len(bounds) == 2:
+        return f"Published within a range around {say_number(bounds[0])} to {say_number(bounds[1])}."
+    lower = told.number("lower")
+    return None if lower is None else f"Numbers below {say_number(lower)} count as {say_number(lower)}."
+
+
+def _link_theorems(told: Told) -> Markup | None:
+    """Return links to what is proved, further down on the page; None if the release names no mechanism."""
+    found = dict.fromkeys(theorem.mechanism for theorem in find_theorems(told.mechanisms))
+    if not found:
+        return None
+    links = [piece for name in found for piece in (", ", element("a", name, href=f"#proof-{name}"))][1:]
+    return join("What is proved of ", *links)
+
+
+def name_whom(told: Sequence[Told]) -> Markup:
+    """Return whom releases protect, as one word of a sentence: theirs if they agree, else anybody."""
+    units = {one.text("unit") for one in told}
+    unit = units.pop() if len(units) == 1 else None
+    if unit is None or not told:
+        return join("person")
+    return quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_unit(told[0])

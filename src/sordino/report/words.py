@@ -1,0 +1,266 @@
+"""Says in plain words what was asked, what came out and how sure it is, to readers without statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sordino.charts.figure import as_number
+from sordino.report.markup import Markup, element, join, quote
+from sordino.report.read import Told
+
+_MINUS = "\N{MINUS SIGN}"
+"""No hyphen: no line ends behind it."""
+_SHOWN = 3
+"""So many labels of a list are named in one line."""
+
+
+def say_number(value: Any) -> str:
+    """Return a number as people write it, with six digits at least where it is no whole number."""
+    number = as_number(value)
+    if number is None:
+        return "unknown"
+    size = abs(number)
+    if size >= 1e15 or 0 < size < 1e-6:
+        return f"{number:.6g}".replace("-", _MINUS)
+    places = 0 if number.is_integer() else max(0, min(12, 5 - math.floor(math.log10(size))))
+    text = f"{number:,.{places}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace("-", _MINUS)
+
+
+def say_interval(row: Mapping[str, Any]) -> str:
+    """Return the interval of a row; empty where there is none."""
+    low, high = as_number(row.get("low")), as_number(row.get("high"))
+    if low is not None and high is not None:
+        return f"{say_number(low)} to {say_number(high)}"
+    if low is not None:
+        return f"at least {say_number(low)}"
+    return "" if high is None else f"at most {say_number(high)}"
+
+
+def say_figure(row: Mapping[str, Any]) -> str:
+    """Return the figure of a row with its interval."""
+    interval = say_interval(row)
+    estimate = row.get("estimate")
+    if estimate is None:
+        return interval
+    return f"{say_number(estimate)} ({interval})" if interval else say_number(estimate)
+
+
+def say_roughly(row: Mapping[str, Any]) -> str:
+    """Return the figure of a row with its interval, with no more digits than that interval is worth."""
+    return say_figure(round_row(row))
+
+
+def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row whose figure and interval have no more digits than the interval is worth.
+
+    The ends are rounded outward: nothing more is promised.
+    """
+    estimate, low, high = (as_number(row.get(name)) for name in ("estimate", "low", "high"))
+    if estimate is None or low is None or high is None or not 0 < high - low < 1e15:
+        return row
+    step = 10.0 ** (math.floor(math.log10(high - low)) - 1)
+    # Of counts nothing is left behind the point but what they are.
+    if step < 1 and all(number.is_integer() for number in (estimate, low, high)):
+        step = 1.0
+    ends = {"low": math.floor(low / step) * step, "high": math.ceil(high / step) * step}
+    places = max(0, -math.floor(math.log10(step)))
+    rounded = {name: round(number, places) for name, number in ends.items()}
+    return {"estimate": round(round(estimate / step) * step, places)} | rounded
+
+
+def say_share(share: float) -> str:
+    """Return a share in percent, rounded down: nothing more is promised."""
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
+
+
+def name_unit(told: Told, *, several: bool = False) -> Markup:
+    """Return whom a release protects, as a noun: "row", or the values of a column."""
+    unit = told.text("unit")
+    if unit is None:
+        return join("people" if several else "person")
+    if unit.startswith("each "):
+        word = unit.removeprefix("each ")
+        return join({"family": "families"}.get(word, f"{word}s") if several else word)
+    if unit.startswith("column "):
+        column = quote(unit.removeprefix("column "))
+        return join("different values of ", column) if several else join("value of ", column)
+    return join("units" if several else "unit")
+
+
+def name_release(told: Told) -> Markup:
+    """Return a heading of a few words."""
+    item, column = told.text("item"), told.text("column")
+    many = len(told.rows)
+    threshold = told.number("threshold")
+    limit = "the threshold" if threshold is None else say_number(threshold)
+    names: dict[str, Markup] = {
+        "sum": join("Sum", _say_of(column)),
+        "mean": join("Mean", _say_of(column)),
+        "variance": join("Variance", _say_of(column)),
+        "quantile": join("Quantiles" if many > 1 else "Quantile", _say_of(column)),
+        "top": join(f"The {many} largest values", _say_of(item)),
+        "set": join(f"The {many} largest values", _say_of(item), ", in no order"),
+        "above": join("Values", _say_of(item), " above ", limit),
+        "histogram": join("Counts"),
+        "count": join("How many ", _name_counted(told)),
+        "select": join(f"The best {many} of {say_number(told.number('candidates'))} candidates"),
+    }
+    named = names.get(told.kind, join("Release: ", quote(told.kind)))
+    grouped = item is not None and told.kind in {"sum", "mean", "variance", "quantile", "histogram"}
+    return join(named, " by ", quote(item)) if grouped else named
+
+
+def _say_of(name: str | None) -> Markup | None:
+    return None if name is None else join(" of ", quote(name))
+
+
+def _name_counted(told: Told) -> Markup:
+    counted = told.rows[0].get("count") if told.rows else None
+    return join("rows") if counted != "units" else name_unit(told, several=True)
+
+
+def say_question(told: Told) -> Markup:
+    """Return one sentence: what was asked."""
+    item, column = told.text("item"), told.text("column")
+    units = name_unit(told, several=True)
+    # Where nothing bounds it, each unit counts once for an item.
+    things = _name_things(item, "values")
+    many = f"{len(told.rows):,}"
+    if told.kind == "top":
+        said = join(f"The {many} ", things, " that the most ", units, " have, the largest first.")
+    elif told.kind == "set":
+        said = join(
+            f"The {many} ", things, " that the most ", units, " have. Nothing says which is the largest."
+        )
+    elif told.kind == "above":
+        threshold = told.number("threshold")
+        limit = "the threshold" if threshold is None else f"about {say_number(threshold)}"
+        said = join(
+            _name_things(item, "Values"), f" that more than {limit} ", units, " have: ", f"{many} were found."
+        )
+    elif told.kind == "histogram":
+        said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
+    elif told.kind == "count":
+        said = join("How many ", _name_counted(told), " there are.")
+    elif told.kind == "quantile":
+        said = join("Below which number a given share of the values of ", _name_column(column), " lies.")
+    elif told.kind in {"sum", "mean", "variance"}:
+        what = {"sum": "The sum", "mean": "The average", "variance": "How far apart lie"}[told.kind]
+        of = " " if told.kind == "variance" else " of "
+        said = join(what, of, "the numbers in ", _name_column(column), ".")
+    elif told.kind == "select":
+        said = join("Which candidates have the best score, by a private score for each.")
+    else:
+        return join()
+    grouped = item is not None and told.kind in {"quantile", "sum", "mean", "variance"}
+    return join(
+        said, *((" One for each value of ", quote(item), ".") if grouped and item is not None else ())
+    )
+
+
+def _name_things(item: str | None, word: str) -> Markup:
+    return (
+        join(f"{word} of ", quote(item))
+        if item is not None
+        else join("Labels" if word[0] == "V" else "labels")
+    )
+
+
+def _name_column(column: str | None) -> Markup:
+    return join("a column") if column is None else quote(column)
+
+
+def say_headline(told: Told) -> Markup:
+    """Return what came out, in one line."""
+    if not told.rows:
+        return join("nothing was found")
+    named = [row for row in told.rows if _find_label(row) is not None]
+    if named:
+        parts = [_say_named(row) for row in named]
+    elif told.kind == "quantile":
+        parts = [
+            join(f"{say_number(100 * q)} % lie below ", say_roughly(row)) for row, q in _list_shares(told)
+        ]
+    else:
+        parts = [join(say_roughly(row)) for row in told.rows if row.get("estimate") is not None]
+    if not parts:
+        return join(f"{len(told.rows):,} rows")
+    listed = [piece for part in parts[:_SHOWN] for piece in (", ", part)][1:]
+    return join(*listed, ", …" if len(parts) > _SHOWN else None)
+
+
+def _say_named(row: Mapping[str, Any]) -> Markup:
+    share = as_number(row.get("q"))
+    at = "" if share is None else f" {say_number(100 * share)} %:"
+    estimate = round_row(row).get("estimate")
+    return join(quote(_find_label(row)), at, None if estimate is None else f" {say_number(estimate)}")
+
+
+def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
+    return [(row, q) for row in told.rows if (q := as_number(row.get("q"))) is not None]
+
+
+def _find_label(row: Mapping[str, Any]) -> Any:
+    return next((row[name] for name in ("item", "label") if row.get(name) is not None), None)
+
+
+def say_certainty(told: Told) -> str:
+    """Return what the intervals are worth; empty where nothing is said of that."""
+    each, together = told.number("confidence"), told.number("confidence_together")
+    together = told.number("together") if together is None else together
+    if each is None or not any(say_interval(row) for row in told.rows):
+        return ""
+    if len(told.rows) == 1:
+        return f"The interval contains the true figure with a probability of {say_share(each)}."
+    said = f"Each interval contains its true figure with a probability of {say_share(each)}"
+    if told.kind in {"top", "above"} and told.text("method") == "histogram":
+        said = f"On average {say_share(each)} of the intervals contain their true figure"
+    if together is None or not together:
+        return f"{said}; nothing is promised of all together."
+    return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}."
+
+
+def say_neighbors(told: Told) -> Markup | None:
+    """Return what "protected" means here, in one sentence."""
+    adjacency, most = told.text("adjacency"), told.number("max_rows")
+    if adjacency not in {"add-remove", "replace-one"}:
+        return None
+    unit = told.text("unit") or ""
+    one = join("all rows with the same value of ", quote(unit.removeprefix("column ")))
+    if not unit.startswith("column "):
+        one = join("one ", name_unit(told))
+    hidden = (
+        join(
+            "Hidden is whether ",
+            one,
+            " ",
+            "are" if unit.startswith("column ") else "is",
+            " in the table at all.",
+        )
+        if adjacency == "add-remove"
+        else join(
+            "Hidden is what ",
+            one,
+            " ",
+            "say" if unit.startswith("column ") else "says",
+            "; how many there are is not.",
+        )
+    )
+    capped = f" Of each, at most {say_number(most)} count." if most is not None else ""
+    return join(hidden, capped)
+
+
+def make_list(pairs: list[tuple[str, str | None]]) -> Markup:
+    """Return names with what is said of them; those of which nothing is said are left out."""
+    return element(
+        "dl",
+        *(
+            join(element("dt", name), element("dd", said))
+            for name, said in pairs
+            if said is not None and said != ""
+        ),
+    )
