@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sordino.charts.figure import Figure
+from sordino.charts.figure import Figure, measure
 from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET, build_spec
 from sordino.errors import UnsupportedBackend
 
@@ -19,6 +22,7 @@ _MISSING = "Pictures need the package {}, which is not installed: pip install 's
 _NAMES = {INK: "ink", QUIET: "quiet", GRID: "grid", MARK: "mark", FILL: "fill", LINE: "line"}
 _COLOR = re.compile(f'(fill|stroke)="({"|".join(_NAMES)})"')
 _HEAD = re.compile(r"<svg [^>]*>")
+_TEXT = re.compile(r">@([0-9]+)<", re.ASCII)
 _SIZE = re.compile(r'viewBox="([0-9. -]+)"')
 
 
@@ -63,23 +67,35 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
     >>> draw_svg(figure, named_by="caption-1").startswith('<svg role="img" aria-labelledby="caption-1"')
     True
     """
+    texts = [mark.label for mark in figure.marks]
+    marks = tuple(replace(mark, label=f"@{place}") for place, mark in enumerate(figure.marks))
+    # What draws never sees a text of somebody else: one that it cannot read ends the whole process. It draws
+    # a number for each, and the texts are put there afterwards.
+    masked = replace(
+        figure,
+        marks=marks,
+        value_name=f"@{len(texts)}" if figure.value_name else "",
+        label_name=f"@{len(texts) + 1}" if figure.label_name else "",
+        room=max(map(measure, texts), default=0),
+    )
     drawn = _load("vl_convert").vegalite_to_svg(
-        vl_spec={**build_spec(figure), "background": None},
+        vl_spec={**build_spec(masked), "background": None},
         # Nothing is fetched, whatever a specification says.
         allowed_base_urls=[],
     )
-    return _dress(drawn, named_by)
+    return _dress(drawn, [*texts, figure.value_name, figure.label_name], named_by)
 
 
-def _dress(svg: str, named_by: str) -> str:
-    """Return the SVG with colors of the page, and a size that follows its width."""
+def _dress(svg: str, texts: Sequence[str], named_by: str) -> str:
+    """Return the SVG with colors of the page, its texts, and a size that follows its width."""
     head = _HEAD.search(svg)
     size = None if head is None else _SIZE.search(head[0])
     if head is None or size is None:
         raise AssertionError("what draws pictures has returned none")
     body = svg[head.end() :]
     colored = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"', body)
-    return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{colored}'
+    named = _TEXT.sub(lambda found: f">{html.escape(texts[int(found[1])])}<", colored)
+    return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{named}'
 
 
 def _load(name: str) -> Any:

@@ -17,6 +17,7 @@ MOST_MARKS = 40
 """So many rows are drawn: more cannot be told apart on a phone. The table of a report has the others."""
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
+_MOST_TITLE = 40
 _BINS = 20
 
 # Where a row has its label, and where its figure: the first of these names that it has.
@@ -69,6 +70,8 @@ class Figure:
         A public number to compare with: a threshold, or the limit of an account.
     days : tuple of str
         Of stairs over time: the day of each mark, "YYYY-MM-DD".
+    room : int or None
+        How many narrow letters the longest label takes, where that is not the one that is drawn.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Figure:
     label_name: str = ""
     line: float | None = None
     days: tuple[str, ...] = ()
+    room: int | None = None
 
 
 def read_figure(
@@ -111,7 +115,8 @@ def read_figure(
     found = _find_name(rows, _VALUES) or _find_number(rows)
     label = _find_name(rows, _LABELS)
     many = len(rows) > MOST_MARKS and label is None and found is not None
-    value_name, label_name = value_name or _say_name(found), label_name or label or ""
+    value_name = shorten(value_name or _say_name(found), _MOST_TITLE)
+    label_name = shorten(label_name or label or "", _MOST_TITLE)
     if many and found is not None:
         numbers = [number for row in rows if (number := as_number(row.get(found))) is not None]
         return _count_values(numbers, value_name)
@@ -151,16 +156,22 @@ def measure(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
+def shorten(text: str, most: int) -> str:
+    """Return a text that can be printed, and is no wider than so many narrow letters."""
+    # Of a very long one only the beginning is looked at.
+    printed = escape_controls(text[: 4 * most])
+    if measure(printed) <= most:
+        return printed
+    while measure(printed) >= most:
+        printed = printed[:-1]
+    return f"{printed}…"
+
+
 def shorten_labels(labels: Sequence[str]) -> list[str]:
     """Return labels that can be printed and fit beside a picture; no two are the same."""
     short: list[str] = []
     for label in labels:
-        # Of a very long label only the beginning is looked at.
-        text = escape_controls(label[: 4 * MOST_LETTERS])
-        if measure(text) > MOST_LETTERS:
-            while measure(text) >= MOST_LETTERS:
-                text = text[:-1]
-            text += "…"
+        text = shorten(label, MOST_LETTERS)
         number, unique = 1, text
         while unique in short:
             number += 1

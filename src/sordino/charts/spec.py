@@ -140,7 +140,10 @@ def _find_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]
 def _place_labels(figure: Figure) -> Spec:
     """Return the axis of labels, in the order of the release; each of them is shown."""
     # The page may have wider letters than whoever draws, so that the room is reckoned here.
-    room = max((measure(mark.label) for mark in figure.marks), default=0) * _LETTER + 10
+    letters = figure.room
+    if letters is None:
+        letters = max((measure(mark.label) for mark in figure.marks), default=0)
+    room = letters * _LETTER + 10
     axis: Spec = {"title": None, "labelOverlap": False, "domain": False, "ticks": False, "labelPadding": 8}
     axis |= {"minExtent": room, "labelLimit": 0}
     scale = {"domain": [mark.label for mark in figure.marks]}

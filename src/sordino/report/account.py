@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from sordino.charts import Figure, Mark, draw_svg
-from sordino.charts.figure import as_number
+from sordino.charts.figure import as_number, shorten
 from sordino.errors import InvalidParameter
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.spent import say_promise
@@ -21,6 +21,7 @@ _CAPTION = "figure-account"
 MOST_CHARGES = 200
 """So many of the newest charges are listed."""
 _MOST_DAYS = 365_000
+_YEARS = range(1970, 2970)
 
 
 class Spending(NamedTuple):
@@ -110,9 +111,11 @@ def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
 
 def _read_day(day: str) -> date | None:
     try:
-        return date.fromisoformat(day)
+        found = date.fromisoformat(day)
     except ValueError:
         return None
+    # Days far away cannot be added to.
+    return found if found.year in _YEARS else None
 
 
 def _say_rate(spending: Sequence[Spending], spent: float, left: float) -> str | None:
@@ -125,16 +128,20 @@ def _say_rate(spending: Sequence[Spending], spent: float, left: float) -> str | 
         return "Nothing is left."
     if period < 2:
         return None
-    more = int(left / (spent / period))
-    until = f", until about {max(days) + timedelta(days=more)}" if more < _MOST_DAYS else ""
+    # Divided in this order, neither step is beyond a float where the other is not.
+    lasting = left / spent * period
+    if lasting > _MOST_DAYS:
+        return "It lasts for ever, as far as anybody can see."
+    more = int(lasting)
+    until = f", until about {max(days) + timedelta(days=more)}"
     return f"It lasts {more:,} more days{until}: {say_number(spent)} went in {period:,} days."
 
 
 def _say_more(account: Mapping[str, Any]) -> str | None:
     if isinstance(account.get("successor"), str):
         return "None: another account goes on for it."
-    more = account.get("more_like_the_last")
-    return f"{more:,} fit" if isinstance(more, int) and not isinstance(more, bool) else None
+    more = as_number(account.get("more_like_the_last"))
+    return None if more is None else f"{say_number(more)} fit"
 
 
 def _say_granted(granted: Mapping[str, Any]) -> Markup | None:
@@ -176,10 +183,15 @@ def _draw_spending(spending: Sequence[Spending], limit: float, granted: float, m
         span = (max(known) - min(known)).days
         days.append(str(max(known) + timedelta(days=max(1, span // 20))))
         sums.append(sums[-1])
-        places = [str(day)[:10] for day in days]
+        places = [str(_read_day(day)) for day in days]
     marks = tuple(Mark(label="", value=value, at=float(place)) for place, value in enumerate(sums))
     figure = Figure(
-        form="steps", marks=marks, total=len(marks), value_name=measure, line=limit, days=tuple(places)
+        form="steps",
+        marks=marks,
+        total=len(marks),
+        value_name=shorten(measure, 20),
+        line=limit,
+        days=tuple(places),
     )
     caption = element(
         "figcaption",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from sordino.cost.odds import say_odds
 from sordino.report.read import Told
 from sordino.report.words import say_number
 
+_FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.ASCII)
 _DELTA = 1e-6
 """At which a cost that has no epsilon by itself is told as one."""
 
@@ -33,14 +35,9 @@ def read_epsilon(told: Told) -> Fraction | None:
 
 def read_fraction(value: Any) -> Fraction | None:
     """Return a number above 0 that was written down, as "1/3" or as a float; None for anything else."""
-    if isinstance(value, str) and len(value) < 100:
-        try:
-            found: Fraction | None = Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            return None
-    else:
-        found = exact(value)
-    # Anybody may have written it: a fraction beyond all reason would take for ever.
+    # Anybody may have written it: a power of ten beyond all reason would take for ever.
+    written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    found = Fraction(int(written[1]), int(written[2] or 1)) if written is not None else exact(value)
     return found if found is not None and 0 < found < 10**6 else None
 
 

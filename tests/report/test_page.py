@@ -1,0 +1,416 @@
+"""A report shows what was released and nothing else, whatever labels hold, and anybody can read it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+from hypothesis import given, strategies as st
+
+import sordino as sd
+from report.pages import ASK, WILD, account, assert_whole, document, released
+from sordino.report import make_report
+from sordino.report.markup import MOST_LETTERS
+
+SECONDS = re.compile(r"\d\d:\d\d:\d\d")
+
+
+@pytest.mark.parametrize("kind", ASK)
+def test_every_kind_of_release_has_a_page(kind):
+    release = released(kind)
+    seen = assert_whole(make_report([release]))
+    assert "Simulated" in seen.text
+    rows = release.list_records()
+    # Every label and every figure is there as text, and not in the picture alone.
+    for row in rows:
+        assert row.get("item", "") in seen.text
+    assert seen.elements.count("tr") == (len(rows) + 1 if rows else 0)
+    assert "What is proved of" in seen.text
+
+
+@pytest.mark.parametrize("kind", ASK)
+def test_what_to_dict_says_makes_the_same_table(kind):
+    release = released(kind)
+    read = json.loads(json.dumps(release.to_dict()))
+    tables = [re.findall(r"<tbody>.*?</tbody>", make_report([one]), re.DOTALL) for one in (release, read)]
+    assert tables[0] == tables[1]
+
+
+def test_the_first_screen_is_plain():
+    page = make_report([document(), document(id="1" * 32, epsilon=0.25, cost={})], title="Orders")
+    seen = assert_whole(page)
+    first = seen.text[: seen.text.index("Results")]
+    assert "Every number here was made a little wrong, on purpose" in first
+    assert "tea 200, rice 101" in first
+    assert "probability of 95 %" in first
+    # The epsilons of both are added.
+    assert "From all results of this page together: At epsilon = 0.75 a reader" in first
+    assert not re.search(r"\b(?:mechanism|sensitivity|adjacency|neighbor|Laplace)\b", first)
+
+
+def test_a_fraction_is_not_rounded_down():
+    third = document(epsilon=1 / 3, cost={"notion": "pure", "epsilon": 1 / 3, "exact": "1/3"})
+    assert "At epsilon = 0.333333333334 a reader" in make_report([third])
+
+
+def test_epsilons_are_added_only_where_that_says_something():
+    other = {"id": "1" * 32}
+    for changed in (
+        {"unit": "column person"},
+        {"delta": 1e-6},
+        {"epsilon": None, "delta": None, "rho": 0.01, "cost": {}},
+        {"adjacency": "replace-one"},
+        {"simulated": True},
+    ):
+        assert "page together" not in make_report([document(), document(**other, **changed)]), changed
+    assert "but for a chance of 0.000001 (delta)" in make_report([document(delta=1e-6)])
+    assert "rho 0.01" in make_report([document(epsilon=None, delta=None, rho=0.01, cost={})])
+
+
+def test_a_refined_release_tells_what_all_looks_cost():
+    assert "At epsilon = 2 a reader" in make_report([document(total_epsilon=2.0)])
+
+
+def test_what_is_given_twice_is_there_once():
+    page = make_report([document(), document()])
+    assert page.count("<article") == 1
+    assert "At epsilon = 0.5 a reader" in page
+
+
+def test_what_was_asked_is_told():
+    seen = assert_whole(make_report([document(where="state = 'NY'", max_rows=3)]))
+    assert "state = 'NY'" in seen.text
+    assert "rows without a value in customer" in seen.text
+    assert "Hidden is whether all rows with the same value of customer are in the table at all." in seen.text
+    assert "Of each, at most 3 count." in seen.text
+    assert "file products.csv" in seen.text
+    assert "all 2 hold together with at least 90 %" in seen.text
+    assert "the item may be no larger than the next one" in seen.text
+
+
+def test_ends_are_told_as_they_are():
+    rows = [
+        {"item": "a", "estimate": 9.0, "low": 7.0, "high": None},
+        {"item": "b", "estimate": 5.0, "low": None, "high": None},
+    ]
+    seen = assert_whole(make_report([document("above", rows=rows, threshold=4)]))
+    assert "at least 7" in seen.text
+    assert "An arrow: nothing is known of that end." in seen.text
+    assert "The dashed line is the threshold." in seen.text
+
+
+def test_intervals_are_rounded_outward():
+    rows = [{"figure": "mean", "estimate": 5.49259, "low": 0.78901, "high": 8.3223}]
+    assert "5.5 (0.7 to 8.4)" in make_report([document("mean", column="x", rows=rows)])
+    counts = [{"count": "units", "estimate": 3002.0, "low": 2987.0, "high": 3017.0}]
+    assert "3,002 (2,987 to 3,017)" in make_report([document("count", rows=counts)])
+
+
+# ---- what somebody else has written ------------------------------------------------------------------------
+
+
+def test_labels_are_text_whatever_they_hold():
+    row = {"rank": 1, "item": WILD, "estimate": 3.0, "low": 1.0, "high": 5.0}
+    wild = document(
+        rows=[row],
+        item=WILD,
+        domain=WILD,
+        where=WILD,
+        unit=f"column {WILD}",
+        left_out=[WILD],
+        account=WILD,
+        id=WILD,
+        time=WILD,
+        warning=WILD,
+        mechanisms=[WILD, "NoisyTopK"],
+    )
+    told = account(account=WILD, unit=WILD, adjacency=WILD, head=WILD, measure=WILD, shares={WILD: 0.1})
+    told["charges"][0] |= {"label": WILD, "time": WILD}
+    statement = {
+        "record": {"deployment": {WILD: {WILD: [WILD, {WILD: WILD}]}}},
+        "promise": {},
+        "digest": WILD,
+    }
+    page = make_report([wild], account=told, title=WILD[:200], about=WILD[:9000], statement=statement)
+    seen = assert_whole(page)
+    assert "<script" not in page
+    assert "alert(1)" in seen.text
+    # Neither control characters, nor signs that turn what follows.
+    assert not [c for c in page if not c.isprintable() and c != "\n"]
+    assert r"\u202e" in seen.text
+    assert len(page) < 400_000, "a long label is cut"
+
+
+@pytest.mark.parametrize("kind", [WILD, "top", "set", "select", "mean", "histogram"])
+def test_any_kind_of_release_is_text(kind):
+    assert_whole(
+        make_report(
+            [document(kind, column=WILD, candidates=WILD, threshold=WILD, lower=WILD, bounds=[WILD, {}])]
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, math.nan, math.inf, -math.inf, 10**400, 1e308, -1e308, 5e-324, "7", [], {}, [[1]], "\ud800"],
+)
+@pytest.mark.parametrize("name", ["estimate", "low", "high", "item", "q", "gap", "rank", "count", "figure"])
+@pytest.mark.sample(5)
+def test_any_value_in_a_row_has_a_page(name, value):
+    rows = [
+        {"item": "a", "estimate": 3.0, "low": 1.0, "high": 5.0, "q": 0.5} | {name: value},
+        {"item": "b", "estimate": -1.0},
+    ]
+    for kind in ("top", "histogram", "quantile"):
+        page = make_report([document(kind, rows=rows)])
+        assert_whole(page)
+        page.encode()
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, "x", math.nan, 10**400, -1, 0, [], {}, "1/0", "1e999999999", "9" * 500]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "epsilon",
+        "delta",
+        "rho",
+        "confidence",
+        "confidence_together",
+        "max_rows",
+        "unit",
+        "item",
+        "cost",
+        "time",
+        "left_out",
+        "mechanisms",
+    ],
+)
+@pytest.mark.sample(7)
+def test_any_value_of_a_fact_has_a_page(name, value):
+    assert_whole(make_report([document(**{name: value})], account=account(**{name: value})))
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([WILD, 10**400, "2026-11-24"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    facts=st.dictionaries(st.sampled_from(sorted(document())), VALUES, max_size=4),
+    row=st.dictionaries(st.sampled_from(sorted([*document()["rows"][0], "q", "count"])), VALUES, max_size=4),
+    told=st.dictionaries(st.sampled_from(sorted(account())), VALUES, max_size=3),
+    charge=st.dictionaries(st.sampled_from(sorted(account()["charges"][0])), VALUES, max_size=3),
+    kind=st.sampled_from(["top", "above", "histogram", "count", "quantile", "mean", "select", "TopK"]),
+)
+def test_whatever_a_file_says_is_a_page_or_refused_in_words(facts, row, told, charge, kind):
+    one = document(kind)
+    one["rows"][0] |= row
+    paid = account()
+    paid["charges"][2] |= charge
+    try:
+        page = make_report([one | facts], account=paid | told)
+    except sd.InvalidParameter:
+        return
+    assert_whole(page)
+    page.encode()
+
+
+def test_long_texts_are_cut_and_say_so():
+    page = make_report([document(rows=[{"item": "y" * 10_000, "estimate": 1.0}])])
+    assert "y" * MOST_LETTERS in page
+    assert "y" * (MOST_LETTERS + 1) not in page
+    assert "(10,000 characters)" in page
+
+
+# ---- what does not belong into a page ----------------------------------------------------------------------
+
+
+def test_of_an_account_days_are_told_and_neither_seconds_nor_the_source():
+    told = account()
+    told["charges"][1] |= {"state": "drawn", "settled": None}
+    page = make_report([], account=told)
+    seen = assert_whole(page)
+    assert not SECONDS.search(seen.text)
+    assert "11:22" not in page
+    assert "secret" not in page
+    # Whether an engine failed may depend on rows.
+    assert not re.search(r"\b(?:drawn|settled|reserved|void)\b", seen.text)
+    assert "2026-11-10" in seen.text
+    assert "charge 2" in seen.text
+
+
+def test_an_account_says_how_long_it_lasts():
+    seen = assert_whole(make_report([], account=account()))
+    # .75 in twenty days, and 1.25 left.
+    assert "It lasts 33 more days, until about 2026-12-23: 0.75 went in 20 days." in seen.text
+    assert "1.25 of 2 left" in seen.text
+    assert "5 fit" in seen.text
+    assert "37.5 % of it" in seen.text
+    assert "At epsilon = 2 a reader" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"charges": [], "spent": 0.0, "remaining": 2.0}, "Nothing was charged to it yet."),
+        ({"remaining": 0.0}, "Nothing is left."),
+        ({"successor": "next"}, "another account goes on for it"),
+        ({"shares": {"team": 0.5}}, "team 0.5"),
+        ({"limit": 0.0, "spent": 0.0, "remaining": 0.0}, "100 % of it"),
+        ({"delta": 1e-6}, "but for a chance of 0.000001"),
+    ],
+)
+def test_an_account_at_its_ends(changes, says):
+    assert says in assert_whole(make_report([], account=account(**changes))).text
+
+
+def test_an_account_of_divergences_tells_both_sums(tmp_path):
+    ledger = sd.Ledger.create(
+        tmp_path / "b.db",
+        account="shop",
+        budget=sd.Budget(epsilon=3.0, delta=1e-6),
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
+    )
+    ledger.reserve(sd.cost.Pure(epsilon=0.25), label="top")
+    seen = assert_whole(make_report([], account=ledger.statement().to_dict()))
+    assert "Beside them it adds epsilons" in seen.text
+    assert "divergence" in seen.text
+
+
+def test_a_statement_is_told_field_by_field(tmp_path):
+    ledger = sd.Ledger.create(
+        tmp_path / "b.db",
+        account="shop",
+        budget=sd.Budget(epsilon=3.0),
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
+    )
+    statement = ledger.publish(owner=sd.statements.Owner({"basic": {"name": "Best <sellers>"}}))
+    for said in (statement, statement.to_dict()):
+        seen = assert_whole(make_report([document()], statement=said))
+        assert "Best <sellers>" in seen.text
+        assert "(the owner must add this)" in seen.text
+        assert statement.digest in seen.text
+        assert "Pure DP" in seen.text
+
+
+# ---- proofs ------------------------------------------------------------------------------------------------
+
+
+def test_each_figure_leads_to_what_is_proved():
+    seen = assert_whole(make_report([document()]))
+    assert "#proof-NoisyTopK" in seen.links
+    assert (
+        "The ordered indices, the inner gaps and the margin together are epsilon-differentially private."
+        in seen.text
+    )
+    assert "docs/proofs/noisy-top-k.md" in seen.text
+    assert "ding2022, Thm 3" in seen.text
+    assert assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count("What is proved of") == 0
+
+
+def test_proofs_are_linked_where_the_documentation_is():
+    seen = assert_whole(make_report([document()], docs="https://docs.example.org/sordino/"))
+    assert "https://docs.example.org/sordino/proofs/noisy-top-k.html" in seen.links
+    assert "docs/proofs/noisy-top-k.html" in assert_whole(make_report([document()], docs="docs")).links
+
+
+@pytest.mark.parametrize(
+    "place", ["javascript:alert(1)", "//evil", "data:text/html,x", 'https://a"onclick="', "", 7, "file:x"]
+)
+def test_no_other_place_is_linked(place):
+    with pytest.raises(sd.InvalidParameter, match="place of the documentation"):
+        make_report([document()], docs=place)
+
+
+def test_what_is_said_of_claims_is_what_they_say():
+    from sordino.audit.registry import claims
+    from sordino.report.theorems import find_theorems
+
+    said = {(one.name, one.statement, one.references, one.proof) for one in claims()}
+    names = sorted({name for name, *_ in said})
+    told = {(one.mechanism, one.statement, one.references, one.page) for one in find_theorems(names)}
+    assert told == said, "python docs/claims_table.py writes it anew"
+    assert all(one.digest for one in find_theorems(names))
+
+
+# ---- the page itself ---------------------------------------------------------------------------------------
+
+
+def test_the_same_input_makes_the_same_page():
+    made = [make_report([document(), released("histogram")], account=account()) for _ in range(2)]
+    assert made[0] == made[1]
+
+
+def test_twenty_releases_are_a_small_page():
+    rows = [
+        {"item": f"label {n}", "estimate": 100.0 + n, "low": 90.0 + n, "high": 110.0 + n} for n in range(400)
+    ]
+    many = [document("histogram", id=f"{place:032x}", rows=rows) for place in range(20)]
+    page = make_report(many, account=account())
+    assert_whole(page)
+    assert len(page.encode()) < 1_500_000
+    assert "200 more rows are in the file of the release." in page
+    assert "The first 40 of 400 are drawn." in page
+
+
+def test_a_page_runs_nothing_by_its_own_policy():
+    assert "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;" in make_report([document()])
+
+
+@pytest.mark.parametrize(
+    ("releases", "options", "says"),
+    [
+        ([], {}, "at least one release"),
+        ([7], {}, "Release 1 of a report must be a release"),
+        ([document(), {"a": 1}], {}, "Release 2 of a report"),
+        (document(), {}, "must be a list of releases"),
+        ("text", {}, "must be a list of releases"),
+        ([document(rows="no")], {}, "must have `rows`"),
+        ([document(rows=[7])], {}, "must have `rows`"),
+        ([{"type": "Histogram", "rows": [7]}], {}, "must have `rows`"),
+        ([document(id=str(n)) for n in range(201)], {}, "at most 200 releases"),
+        ([document()], {"account": 7}, "make_report.account"),
+        ([document()], {"account": {"account": "a"}}, "number `limit`"),
+        ([document()], {"account": account(charges=7)}, "list of charges"),
+        ([document()], {"statement": 7}, "make_report.statement"),
+        ([document()], {"statement": {"record": {}}}, "make_report.statement"),
+        (
+            [document()],
+            {"title": "x" * 201},
+            "title must be a text of at most 200 characters; got 201 characters",
+        ),
+        ([document()], {"title": 7}, "title must be a text"),
+        ([document()], {"about": "x" * 20_001}, "about must be a text"),
+    ],
+)
+def test_what_is_no_report_is_refused_in_words(releases, options, says):
+    with pytest.raises(sd.InvalidParameter, match=re.escape(says)):
+        make_report(releases, **options)
+
+
+def test_several_quantiles_by_themselves_are_one_release():
+    with pytest.raises(sd.InvalidParameter, match="Put a single one into a list"):
+        make_report(released("quantiles"))
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(sd.UnsupportedBackend, match=r"pip install 'sordino\[report\]'"):
+        make_report([document()])
