@@ -2,7 +2,7 @@
 
 Hypothesis runs the same few examples in CI every time; many and new ones are tried on a developer's machine with SORDINO_EXPLORE=1. A
 shell starts what it puts in the background with interrupts ignored, and children inherit that: tests that send an interrupt would wait
-forever. Where there is no PostgreSQL server to test with, the first test that needs one ends the run and says what to install.
+forever. Where there is no PostgreSQL server or no browser to test with, the first test that needs one ends the run and says what to install.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+# By their names: tests that need neither import nothing that knows them.
+MISSING = {"NoServer": "PostgreSQL server", "NoBrowser": "browser"}
+
+
 def pytest_exception_interact(node, call):
-    if (
-        type(call.excinfo.value).__name__ == "NoServer"
-    ):  # by its name: tests that need no server import no driver
-        node.session.shouldfail = (
-            "there is no PostgreSQL server to test with; the failure above says what to do"
-        )
+    missing = MISSING.get(type(call.excinfo.value).__name__)
+    if missing is not None:
+        node.session.shouldfail = f"there is no {missing} to test with; the failure above says what to do"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -156,8 +156,27 @@ def _place_numbers(figure: Figure, least: float, most: float) -> Spec:
         "field": "value",
         "type": "quantitative",
         "scale": {"domain": [least, most], "nice": False, "zero": False},
-        "axis": {"title": figure.value_name or None, "tickCount": 4},
+        "axis": {"title": figure.value_name or None, "tickCount": 4} | _write_numbers(least, most),
     }
+
+
+def _write_numbers(least: float, most: float) -> Spec:
+    """Return how numbers are written below an axis: short, so that no two of them meet."""
+    size = max(abs(least), abs(most))
+    if size >= 1e15 or size < 1e-4:
+        return {"format": "~e"}
+    # Thousands of millions are a G there, which few people read as a billion.
+    return {"labelExpr": "replace(format(datum.value, '~s'), 'G', 'B')"} if size >= 1e6 else {}
+
+
+def _find_ends(figure: Figure) -> tuple[float, float]:
+    """Return the least and the largest number of a picture."""
+    spread = figure.form == "spread"
+    numbers = [
+        number for mark in figure.marks for number in ((mark.at, mark.high) if spread else (mark.value,))
+    ]
+    known = [number for number in numbers if number is not None]
+    return min(known, default=0.0), max(known, default=1.0)
 
 
 def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, across: Spec) -> list[Spec]:
@@ -227,7 +246,7 @@ def _draw_curve(figure: Figure) -> Spec:
         "field": "value",
         "type": "quantitative",
         "scale": {"zero": False},
-        "axis": {"title": figure.value_name or None, "tickCount": 5},
+        "axis": {"title": figure.value_name or None, "tickCount": 5} | _write_numbers(*_find_ends(figure)),
     }
     ends = {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}}
     known = [row for row in values if "low" in row and "high" in row]
@@ -250,7 +269,7 @@ def _draw_spread(figure: Figure) -> Spec:
         "field": "from",
         "type": "quantitative",
         "scale": {"zero": False},
-        "axis": {"title": figure.label_name or None, "tickCount": 5},
+        "axis": {"title": figure.label_name or None, "tickCount": 5} | _write_numbers(*_find_ends(figure)),
     }
     up = {
         "field": "count",
