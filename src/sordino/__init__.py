@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         ClippedSum as ClippedSum,
         ClippedValue as ClippedValue,
         ClippedVariance as ClippedVariance,
-        DerivedValue as DerivedValue,
         Estimates as Estimates,
         Ladder as Ladder,
         NumbersShare as NumbersShare,
@@ -68,6 +67,12 @@ if TYPE_CHECKING:
         mean_of_reports as mean_of_reports,
         p_value as p_value,
         rank_rows as rank_rows,
+    )
+    from sordino.figures import (
+        DerivedValue as DerivedValue,
+        DerivedValues as DerivedValues,
+        derive as derive,
+        derive_all as derive_all,
     )
     from sordino.ledger import Budget as Budget, Ledger as Ledger
     from sordino.mechanisms import (
@@ -147,7 +152,6 @@ _HOMES = {
         "ClippedSum",
         "ClippedValue",
         "ClippedVariance",
-        "DerivedValue",
         "Estimates",
         "Ladder",
         "Quantile",
@@ -170,6 +174,7 @@ _HOMES = {
         "p_value",
         "rank_rows",
     ),
+    "figures": ("DerivedValue", "DerivedValues", "derive", "derive_all"),
     "genomics": ("genomics",),
     "ledger": ("Budget", "Ledger"),
     "mechanisms": (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import Number
 from sordino.cost import Cost
+from sordino.figures.derived_value import Derivable
 from sordino.receipt import Receipt
 from sordino.tabular import Kind, Record, Tabular, list_own_records, list_row_columns
 
@@ -204,7 +205,7 @@ class HasInterval(HasEstimate):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Value(Release):
+class Value(Derivable, Release):
     """One released number.
 
     Attributes
@@ -223,6 +224,11 @@ class Value(Release):
 
     value: float
     standard_error: float
+
+    @property
+    def estimate(self) -> float:
+        """The figure: `value`, by the name that it has in every release."""
+        return self.value
 
 
 @final

@@ -191,7 +191,10 @@ def _list_notes(release: Any, rows: int) -> list[str]:
         notes.append(f"The first {SHOWN_ROWS} are shown.")
     if release.simulated:
         notes.append("Simulated: its noise comes from a seed, and protects nobody.")
-    notes.append(f"Spent: {describe_spent(list_spent(release.cost))}.")
+    cost = getattr(release, "cost", None)
+    # What is made of releases has no cost of its own.
+    spent = "nothing more" if cost is None else describe_spent(list_spent(cost))
+    notes.append(f"Spent: {spent}.")
     return notes
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
     from sordino.estimators.columns.column_release import NumbersShare as NumbersShare
     from sordino.estimators.derived_rows import (
-        DerivedValue as DerivedValue,
         RowRanks as RowRanks,
         add_rows as add_rows,
         combine_looks as combine_looks,
@@ -53,7 +52,6 @@ _HOMES = {
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
     "derived_rows": (
-        "DerivedValue",
         "RowRanks",
         "add_rows",
         "combine_looks",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,9 @@ class LaplaceMechanism(Mechanism):
     >>> abs(count.value - 1000) < 20
     True
     """
+
+    adds_noise: ClassVar[bool] = True
+    """Whether what is released is each answer plus a draw of `noise`, and nothing else."""
 
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
     sensitivity: Sensitivity = parameter(
@@ -116,6 +119,9 @@ class GaussianMechanism(Mechanism):
     >>> counts.values.shape
     (3,)
     """
+
+    adds_noise: ClassVar[bool] = True
+    """Whether what is released is each answer plus a draw of `noise`, and nothing else."""
 
     rho: Number = parameter(POSITIVE, "Budget of the whole release in zero-concentrated privacy.")
     sensitivity: Sensitivity = parameter(

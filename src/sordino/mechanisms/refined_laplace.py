@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,9 @@ class RefinedLaplace(Mechanism):
     >>> finer.cost.pure(), finer.total.pure()
     (Fraction(3, 4), Fraction(1, 1))
     """
+
+    adds_noise: ClassVar[bool] = True
+    """Whether what is released is each answer plus a draw of `noise`, and nothing else."""
 
     first: LaplaceMechanism | RefinedLaplace = parameter(
         _FirstCheck(), "What has released the values; of several looks the last one."

@@ -19,13 +19,14 @@ from typing import Literal, NamedTuple, cast, final
 
 import numpy as np
 
-from sordino.constraints import FINITE, POSITIVE, Constraint, Number, exact, shown
+from sordino.constraints import FINITE, POSITIVE, SHARE, Constraint, Number, exact, shown
 from sordino.cost import Cost, Pure
 from sordino.data import StepRange, Total
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.figures import Derivable
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.releases import HasInterval, Value, parameters, pictured
@@ -55,7 +56,7 @@ BUDGET = Constraint(
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundedValue(HasInterval, ColumnRelease):
+class BoundedValue(Derivable, HasInterval, ColumnRelease):
     """A private sum or mean within a declared range: unbiased for every figure between `bounds`.
 
     Attributes
@@ -94,6 +95,19 @@ class BoundedValue(HasInterval, ColumnRelease):
     clip: tuple[float, float]
     bounds: tuple[float, float]
     output_range: tuple[float, float]
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return an interval of the figure at another confidence than 95 %.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        share = SHARE("BoundedValue.interval_at.confidence", confidence)
+        shared = {"mechanism": self.mechanism, "cost": self.cost, "simulated": self.simulated}
+        fresh = Value(value=self.value, standard_error=0.0, **shared)
+        return _widen_ends(interval(fresh, confidence=share), self.mechanism, self.bounds)
 
 
 class Figure(NamedTuple):
@@ -225,13 +239,11 @@ class BoundedTotal:
         )
         fresh = cast("Value", mechanism.release(place * mechanism.step, entropy=entropy))
         step, bounds = float(mechanism.step), tuple(float(end) for end in self.bounds)
-        # The interval is for the rounded figure, which lies less than a step from the figure itself.
-        covered = interval(fresh)
         return BoundedValue(
             value=fresh.value,
             # Random rounding has a standard deviation of at most half a step.
             standard_error=math.hypot(fresh.standard_error, step / 2),
-            interval=(max(bounds[0], covered[0] - step), min(bounds[1], covered[1] + step)),
+            interval=_widen_ends(interval(fresh), mechanism, (bounds[0], bounds[1])),
             clip=(float(self.lower), float(self.cap)),
             bounds=(bounds[0], bounds[1]),
             output_range=mechanism.output_range,
@@ -239,6 +251,15 @@ class BoundedTotal:
             cost=fresh.cost,
             simulated=fresh.simulated,
         )
+
+
+def _widen_ends(
+    covered: tuple[float, float], mechanism: FoldedMechanism, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the interval of a figure from that of the figure rounded to the grid of its noise."""
+    # The rounded figure lies less than a step from the figure itself.
+    step = float(mechanism.step)
+    return max(bounds[0], float(covered[0]) - step), min(bounds[1], float(covered[1]) + step)
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from sordino.cost import Cost, compose
 from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
+from sordino.figures import Derivable
 from sordino.ledger import Ledger, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
@@ -238,7 +239,7 @@ def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
 
 
 @final
-class Pending:
+class Pending(Derivable):
     """A release of a batch: when the batch is left it stands for the release itself.
 
     Attributes

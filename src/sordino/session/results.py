@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
-from sordino.releases import Release
+from sordino.constraints import SHARE, Number
+from sordino.estimators import interval
+from sordino.figures import Derivable
+from sordino.releases import Release, Value
 from sordino.session.memory import Refinable
 
 
@@ -301,7 +304,7 @@ class Histogram(Refinable, Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Count(Refinable, Release):
+class Count(Derivable, Refinable, Release):
     """One private count of a table: unbiased, with a 95 % interval.
 
     Attributes
@@ -330,3 +333,22 @@ class Count(Refinable, Release):
     standard_error: float
     output_range: tuple[float, float] | None = None
     confidence: float
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return an interval of the count at another confidence than that of `low` and `high`.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        low, high = interval(
+            _as_value(self, self.estimate), confidence=SHARE("Count.interval_at.confidence", confidence)
+        )
+        return float(low), float(high)
+
+
+def _as_value(release: Release, value: float) -> Value:
+    """Return a figure as its mechanism released it."""
+    shared = {"mechanism": release.mechanism, "cost": release.cost, "simulated": release.simulated}
+    return Value(value=value, standard_error=0.0, **shared)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.figures import Derivable, Origin, Term
 from sordino.releases import HasInterval
 
 Ends = tuple[Fraction, Fraction]
@@ -24,7 +25,7 @@ Ends = tuple[Fraction, Fraction]
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ClippedValue(HasInterval, ColumnRelease):
+class ClippedValue(Derivable, HasInterval, ColumnRelease):
     """A private sum or mean, between ends that were found privately.
 
     Attributes
@@ -76,6 +77,23 @@ class ClippedValue(HasInterval, ColumnRelease):
         # No noise is drawn, and no record is read: this is post-processing of what was released.
         wrong = 1 - SHARE("ClippedValue.interval_at.confidence", confidence)
         return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
+
+    def list_terms(self, origin: Origin) -> dict[Any, Term]:
+        """Return the sum as one released number, for figures that are made of it; of a mean none.
+
+        A mean is a ratio of two noisy totals, or was moved into the clip: it has an interval alone.
+        """
+        if len(self.noisy) != 1 or self.records is not None:
+            return {}
+        total = Term(
+            origin=origin,
+            row=0,
+            value=self.noisy[0] * self.noise.step,
+            law=self.noise.mechanism.noise,
+            step=self.noise.step,
+            rounded=self.noise.rounded * self.noise.step,
+        )
+        return {0: total}
 
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.

@@ -24,6 +24,7 @@ from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.figures import Derivable
 from sordino.releases import HasInterval
 from sordino.remnants import no_remnants
 
@@ -35,7 +36,7 @@ _LARGEST_VARIANCE = Fraction(1, 4)
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VarianceValue(HasInterval, ColumnRelease):
+class VarianceValue(Derivable, HasInterval, ColumnRelease):
     """A private variance, and standard deviation, between ends that were found privately.
 
     Attributes

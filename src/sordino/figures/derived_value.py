@@ -1,0 +1,450 @@
+"""Figures made of released figures, by operators: a sum, a difference, a multiple, a ratio, with an interval.
+
+Claim: the interval contains the same figure of the answers with at least `confidence`.
+Proof: docs/proofs/derived-figures.md.
+Floats: values are exact fractions, rounded once; ends of an interval are rounded to the nearest float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, cast, final
+
+from sordino.constraints import SHARE, TRUTH, Number, exact, shown, to_fraction
+from sordino.errors import InvalidParameter
+from sordino.figures.ratio import Ratio
+from sordino.figures.reading import read_one, read_terms
+from sordino.figures.terms import Combination, Opaque
+from sordino.tabular import Record, Tabular
+
+Made = Combination | Ratio
+_USUAL = 0.95
+
+
+class Derivable:
+    """Gives a released figure its operators: `a + b`, `a - b`, `2 * a`, `a / b` are a `DerivedValue`.
+
+    Each has an interval that knows the noise of all that is in it, and what is in it twice: `a - a` is 0.
+    """
+
+    __slots__ = ()
+    # An operator with a number of numpy is that of the figure, and no array.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> DerivedValue:
+        return _combine(self, other, 1, 1)
+
+    def __radd__(self, other: Any) -> DerivedValue:
+        return _combine(self, other, 1, 1)
+
+    def __sub__(self, other: Any) -> DerivedValue:
+        return _combine(self, other, 1, -1)
+
+    def __rsub__(self, other: Any) -> DerivedValue:
+        return _combine(self, other, -1, 1)
+
+    def __neg__(self) -> DerivedValue:
+        return _combine(self, 0, -1, 1)
+
+    def __mul__(self, other: Any) -> DerivedValue:
+        factor = exact(other)
+        # The product of two figures is left to those who need it.
+        return NotImplemented if factor is None else _combine(self, 0, factor, 1)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> DerivedValue:
+        return _divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> DerivedValue:
+        return _divide(other, self)
+
+    def __float__(self) -> float:
+        """Return the figure alone: whoever goes on with it loses its noise out of sight."""
+        released: Any = self
+        return float(released.estimate)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DerivedValue(Derivable, Tabular):
+    """A figure that was made of released ones.
+
+    Attributes
+    ----------
+    value : float
+        In the unit that follows; of a ratio NaN if the released divisor says nothing. `estimate` is the same.
+    low, high : float
+        Its interval; infinite where there is no end.
+    confidence : float
+        Of the interval: the highest of what it is made of, unless another one was asked for.
+    item : object
+        Of several looks at rows the row that it is about; else None.
+    planned : bool
+        Whether the interval rests on your word that noises were settled before any of it was seen (`derive`).
+    simulated : bool
+        Whether any of what it is made of was.
+    charges : tuple of str
+        The ids of the charges that paid for what it is made of.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m, noise = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), sd.Seeded(7)
+    >>> women, men = m.release(520, entropy=noise), m.release(480, entropy=noise)
+    >>> both = women + men
+    >>> both.low <= 1000 <= both.high, (both - men - women).high
+    (True, 0.0)
+    >>> share = women / both
+    >>> 0.5 < share.low < 0.52 < share.high < 0.53
+    True
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    item: Any = None
+    planned: bool = field(default=False, repr=False)
+    simulated: bool = field(default=False, repr=False)
+    charges: tuple[str, ...] = field(default=(), repr=False)
+    made: Made | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def estimate(self) -> float:
+        """The figure: `value`, by the name that it has in every release."""
+        return self.value
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return the interval at another confidence.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1), or nothing is known of what the figure is made of.
+        """
+        wrong = 1 - SHARE("DerivedValue.interval_at.confidence", confidence)
+        if self.made is None:
+            raise InvalidParameter(
+                "DerivedValue.interval_at needs a figure that was made of releases; got one made by hand."
+            )
+        low, high = self.made.bound(wrong, planned=self.planned)
+        return float(low), float(high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values; what is infinite, or no number, as None."""
+        numbers = {name: getattr(self, name) for name in ("value", "low", "high", "confidence")}
+        return {
+            "type": "DerivedValue",
+            **{name: number if math.isfinite(number) else None for name, number in numbers.items()},
+            "item": self.item,
+            "planned": self.planned,
+            "simulated": self.simulated,
+            "charges": list(self.charges),
+        }
+
+    def list_records(self) -> list[Record]:
+        """Return the figure as one row."""
+        named = {} if self.item is None else {"item": self.item}
+        ends = {"estimate": self.value, "low": self.low, "high": self.high, "confidence": self.confidence}
+        return [named | ends]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DerivedValues(Tabular):
+    """Several figures made of released ones, each with its name: one row each as a frame.
+
+    Attributes
+    ----------
+    rows : dict of str to DerivedValue
+    together : float
+        Least probability with which all intervals hold.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m, noise = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), sd.Seeded(7)
+    >>> women, men = m.release(520, entropy=noise), m.release(480, entropy=noise)
+    >>> page = sd.derive_all({"all": women + men, "women": women / (women + men)})
+    >>> page.to_polars().columns
+    ['name', 'estimate', 'low', 'high', 'confidence']
+    >>> page["all"].value
+    1000.0
+    """
+
+    rows: dict[str, DerivedValue]
+    together: float
+
+    def __repr__(self) -> str:
+        return f"DerivedValues({', '.join(self.rows)})"
+
+    def __getitem__(self, name: str) -> DerivedValue:
+        return self.rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of them is."""
+        return any(row.simulated for row in self.rows.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return {
+            "type": "DerivedValues",
+            "rows": {name: row.to_dict() for name, row in self.rows.items()},
+            "together": self.together,
+        }
+
+    def list_records(self) -> list[Record]:
+        """Return the figures, each with its name."""
+        return [{"name": name} | row.list_records()[0] for name, row in self.rows.items()]
+
+
+def derive(
+    release: Any, item: Any = None, *, confidence: Number | None = None, planned: bool = False
+) -> DerivedValue:
+    """Return a released figure, a row of a release, or a derived figure, as a figure to go on with.
+
+    Operators make figures of figures: `a + b`, `a - b`, `2 * a`, `a / b`, also of different releases. Their
+    intervals hold where the noise of a later release was chosen by what an earlier one said: each release
+    gets its share of what may go wrong. If nothing was chosen so, `planned=True` takes the noise of all as
+    one sum, and the interval is the narrower, the more releases there are.
+
+    Parameters
+    ----------
+    release : release, DerivedValue or number
+        A count, a histogram, a top k that was measured, a sum, a mean, a variance, what the Laplace or the
+        Gaussian mechanism released, or a figure made of such.
+    item : object, optional
+        Which row of a release with rows: its label, or its position in what a mechanism released.
+    confidence : number, optional
+        In (0, 1): of the interval. By default that of the release, 95 % of most; of several the highest. Who
+        looks at several figures, and then chooses one, must ask for more.
+    planned : bool
+        Say True only if it was settled before the first of these releases was seen which releases there
+        would be, and how much is spent on each.
+
+    Returns
+    -------
+    DerivedValue
+        About what the releases are about: of clipped records a figure of clipped records, of units that
+        count for so many rows at most a figure of these.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing is known of the noise of the release by itself (what was selected by its own noise, a
+        quantile), if it has no such row, or needs one to be named; if the confidence is not in (0, 1).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> visits = pl.DataFrame({"guest": range(900), "town": ["Arles", "Bern", "Como"] * 300})
+    >>> session = sd.Session(visits, unit=sd.PrivacyUnit("guest", max_rows=1), entropy=sd.Seeded(7))
+    >>> towns = session.histogram("town", epsilon=1, domain=["Arles", "Bern", "Como"])
+    >>> guests = session.count_distinct_units(epsilon=1)
+    >>> share = sd.derive(towns, "Arles") / guests
+    >>> sd.derive(share, confidence=0.99).low < share.low < 1 / 3 < share.high
+    True
+    >>> round(share.high - share.low, 3), round(sd.derive(share, planned=True).high - share.low, 3)
+    (0.01, 0.009)
+    """
+    TRUTH("derive.planned", planned)
+    level = None if confidence is None else to_fraction(SHARE("derive.confidence", confidence))
+    if item is None:
+        figure = _find_figure(release)
+        if figure is None:
+            figure = _refuse(release)
+        return _state(figure, confidence=level, planned=planned)
+    terms = read_terms(release, "derive")
+    if not isinstance(item, Hashable) or item not in terms:
+        raise InvalidParameter(f"derive.item needs a row of the release; got {shown(item)}.")
+    usual = to_fraction(getattr(release, "confidence", None) or _USUAL)
+    made = Combination({terms[item]: Fraction(1)})
+    return state(made, confidence=level or usual, planned=planned, parts=(release,))
+
+
+def derive_all(
+    figures: Mapping[str, Any],
+    *,
+    confidence: Number = _USUAL,
+    simultaneous: bool = False,
+    planned: bool = False,
+) -> DerivedValues:
+    """Return several figures with their names, for a frame or a page.
+
+    Parameters
+    ----------
+    figures : mapping of str to figure
+        What `derive` takes.
+    confidence : number
+        In (0, 1): of each interval, or of all of them together.
+    simultaneous : bool
+        Whether all intervals hold together with that confidence.
+    planned : bool
+        As for `derive`.
+
+    Raises
+    ------
+    InvalidParameter
+        As for `derive`; if there is no figure.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m, noise = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), sd.Seeded(7)
+    >>> old, new = m.release(520, entropy=noise), m.release(480, entropy=noise)
+    >>> page = sd.derive_all({"change": new - old, "in percent": 100 * (new / old)}, simultaneous=True)
+    >>> page.together, [row.confidence for row in page.rows.values()]
+    (0.95, [0.975, 0.975])
+    """
+    TRUTH("derive_all.simultaneous", simultaneous)
+    wrong = 1 - to_fraction(SHARE("derive_all.confidence", confidence))
+    given: Any = figures
+    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
+        raise InvalidParameter("derive_all.figures must be a mapping of names to figures, at least one.")
+    # Nothing is known of how the intervals depend on each other: what may go wrong is shared out.
+    each = wrong / len(figures) if simultaneous else wrong
+    rows = {name: derive(figure, confidence=1 - each, planned=planned) for name, figure in figures.items()}
+    return DerivedValues(rows=rows, together=float(max(Fraction(0), 1 - each * len(figures))))
+
+
+def state(
+    made: Made,
+    *,
+    confidence: Fraction,
+    planned: bool,
+    parts: tuple[Any, ...],
+    item: Any = None,
+) -> DerivedValue:
+    """Return a figure with its interval; `parts` are the releases and figures that it is made of."""
+    low, high = made.bound(1 - confidence, planned=planned)
+    charges: dict[str, None] = {}
+    for part in parts:
+        receipt = getattr(part, "receipt", None)
+        paid = part.charges if isinstance(part, DerivedValue) else [getattr(receipt, "id", None)]
+        charges |= {one: None for one in paid if one is not None}
+    return DerivedValue(
+        value=float(made.value),
+        low=float(low),
+        high=float(high),
+        confidence=float(confidence),
+        item=item,
+        planned=planned,
+        simulated=any(getattr(part, "simulated", False) for part in parts),
+        charges=tuple(charges),
+        made=made,
+    )
+
+
+# ---- operators ---------------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class _Figure:
+    """What an operator takes: a sum of terms, of a ratio the ratio itself, and the confidence it had."""
+
+    sum: Combination
+    made: Made
+    confidence: Fraction | None
+    planned: bool
+    part: Any
+
+
+def _find_figure(thing: Any) -> _Figure | None:
+    """Return a figure or a number; None if it is neither."""
+    number = None if isinstance(thing, Derivable) else exact(thing)
+    if number is not None:
+        constant = Combination({}, number)
+        return _Figure(constant, constant, None, planned=True, part=None)
+    release = getattr(thing, "result", thing)
+    if isinstance(release, DerivedValue):
+        if release.made is None:
+            return None
+        whole = Fraction(release.value) if math.isfinite(release.value) else cast("Fraction", release.value)
+        made = release.made
+        own = made if isinstance(made, Combination) else Combination({Opaque(release, whole): Fraction(1)})
+        level = to_fraction(release.confidence)
+        return _Figure(own, made, level, planned=release.planned, part=release)
+    read = read_one(release)
+    if read is None:
+        return None
+    level = to_fraction(getattr(release, "confidence", None) or _USUAL)
+    return _Figure(read, read, level, planned=False, part=release)
+
+
+def _refuse(thing: Any) -> _Figure:
+    rows = hasattr(getattr(thing, "result", thing), "rows")
+    raise InvalidParameter(
+        "derive.item must name one row of this release."
+        if rows
+        else "derive.release must be a single figure of which the law of its noise is known, such as a "
+        "count, a sum, a mean, or a figure made of such; this one is not."
+    )
+
+
+def _state(figure: _Figure, *, confidence: Fraction | None, planned: bool) -> DerivedValue:
+    level = confidence or figure.confidence or to_fraction(_USUAL)
+    parts = () if figure.part is None else (figure.part,)
+    return state(figure.made, confidence=level, planned=planned or figure.planned, parts=parts)
+
+
+def _combine(first: Any, second: Any, times: Fraction | int, more: Fraction | int) -> DerivedValue:
+    """Return `times` the first figure plus `more` of the second one."""
+    one, other = _find_figure(first), _find_figure(second)
+    if one is None or other is None:
+        refused: DerivedValue = _reject(first if one is None else second)
+        return refused
+    times, more = Fraction(times), Fraction(more)
+    for ratio, own, number, beside in ((one, times, other, more), (other, more, one, times)):
+        if isinstance(ratio.made, Ratio) and not number.sum.weights:
+            # A multiple of a ratio, and a number more, is a ratio again: (own over + number under) / under.
+            over, under = ratio.made.over, ratio.made.under
+            return _join(Ratio(over.times(own).plus(under, beside * number.sum.constant), under), one, other)
+    return _join(one.sum.times(times).plus(other.sum, more), one, other)
+
+
+def _divide(over: Any, under: Any) -> DerivedValue:
+    one, other = _find_figure(over), _find_figure(under)
+    if one is None or other is None:
+        refused: DerivedValue = _reject(over if one is None else under)
+        return refused
+    if not other.sum.weights:
+        if not other.sum.constant:
+            raise InvalidParameter("A figure cannot be divided by 0.")
+        return _combine(over, 0, 1 / other.sum.constant, 1)
+    if isinstance(other.made, Ratio) and not one.sum.weights:
+        return _join(Ratio(other.made.under.times(one.sum.constant), other.made.over), one, other)
+    return _join(Ratio(one.sum, other.sum), one, other)
+
+
+def _join(made: Made, one: _Figure, other: _Figure) -> DerivedValue:
+    levels = [figure.confidence for figure in (one, other) if figure.confidence is not None]
+    parts = tuple(figure.part for figure in (one, other) if figure.part is not None)
+    return state(
+        made,
+        # Who asked for more of a part needs it of the whole.
+        confidence=max(levels, default=to_fraction(_USUAL)),
+        planned=one.planned and other.planned,
+        parts=parts,
+    )
+
+
+def _reject(thing: Any) -> Any:
+    """Leave the operator to the other side, but say what is wrong with a release."""
+    if isinstance(thing, Derivable):
+        return _refuse(thing)
+    return NotImplemented

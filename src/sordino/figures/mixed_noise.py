@@ -1,0 +1,155 @@
+"""How far a sum of independent noises reaches: of several laws, in several units.
+
+Claim: `find_far` is never too small. It is the least one where all noises are discrete Laplace with small
+whole weights (`noise_sums`), and else too large by less than a hundredth of the deviation of the sum, but for
+levels below one in a million. Proof: docs/proofs/derived-figures.md, "Sums of several laws".
+Floats: sums on a grid, by a Fourier transform; what it rounds is far below what is left for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.figures.noise_sums import Noise, reach
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
+
+Law = DiscreteLaplace | DiscreteGaussian
+Part = tuple[Law, Fraction]
+"""One independent noise: its law in steps, and how much of the sum one step is."""
+Floats = NDArray[np.float64]
+
+# Whole weights up to this go to the exact law, whose work grows with them.
+_LARGEST_WHOLE = 1000
+# The exact law needs no coarser grid below so many steps of its slowest noise.
+_FINE_STEPS = 1 << 11
+# Of the deviation of the sum: what all roundings to the grid may add together, half of it to each side.
+_ROUNDING = 1 / 250
+_MOST_CELLS = 1 << 20
+_BEYOND = 5e-6  # of the level: what lies beyond the grid
+_TRANSFORM = 1e-11  # more than what the transform rounds (tests compare with laws of one noise)
+# Below this level the bound of Chernoff is taken: the transform has no digits for it.
+_LEAST_LEVEL = 1e-6
+
+
+def find_far(parts: Iterable[Part], wrong: Fraction) -> Fraction:
+    """Return how far the sum of the noises reaches: it exceeds that in size with at most the chance `wrong`.
+
+    Signs do not matter, as each noise is symmetric. `wrong` is in (0, 1).
+    """
+    counted = Counter((law, abs(scale)) for law, scale in parts if scale)
+    return _find_far(tuple(counted.items()), wrong) if counted else Fraction(0)
+
+
+@lru_cache(maxsize=512)
+def _find_far(counted: tuple[tuple[Part, int], ...], wrong: Fraction) -> Fraction:
+    whole = _list_whole(counted)
+    if whole is not None:
+        noises, unit = whole
+        return reach(noises, wrong) * unit
+    level = float(wrong)
+    found = Fraction(_bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level))
+    # The sum is a whole number of the common unit: what lies between two of them reaches no farther.
+    unit = _find_unit(counted)
+    return found // unit * unit
+
+
+def _list_whole(counted: tuple[tuple[Part, int], ...]) -> tuple[list[Noise], Fraction] | None:
+    """Return the noises with small whole weights, and the unit of these; None if there is no such unit."""
+    if any(not isinstance(law, DiscreteLaplace) for (law, _), _ in counted):
+        return None
+    unit = _find_unit(counted)
+    weights = [int(scale / unit) for (_, scale), _ in counted]
+    alike = max(weights) == 1
+    slow = max(weight / float(law.rate) for ((law, _), _), weight in zip(counted, weights, strict=True))
+    if not alike and (max(weights) > _LARGEST_WHOLE or slow > _FINE_STEPS):
+        return None
+    return [
+        Noise(law.rate, weight)
+        for ((law, _), times), weight in zip(counted, weights, strict=True)
+        for _ in range(times)
+    ], unit
+
+
+def _find_unit(counted: tuple[tuple[Part, int], ...]) -> Fraction:
+    """Return the largest number of which one step of each noise is a whole multiple."""
+    scales = [scale for (_, scale), _ in counted]
+    common = math.lcm(*(one.denominator for one in scales))
+    return Fraction(math.gcd(*(int(one * common) for one in scales)), common)
+
+
+# ---- on a grid ---------------------------------------------------------------------------------------------
+
+
+def _sum_on_grid(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
+    """Return the reach of the sum, each noise rounded to the nearest cell of a grid."""
+    number = sum(times for _, times in counted)
+    far = _bound_far(counted, wrong * _BEYOND)
+    cell = max(_find_deviation(counted) * _ROUNDING / number, 2 * far / _MOST_CELLS)
+    # Twice as many cells as the sum has: what lies beyond comes back at the other end, and is left out.
+    cells = 1 << math.ceil(math.log2(2 * far / cell + 4))
+    transform: Any = 1.0
+    for (law, scale), times in counted:
+        transform = transform * np.fft.rfft(_weigh_cells(law, float(scale) / cell, cells)) ** times
+    mass = np.fft.irfft(transform, cells)
+    # P(|sum| > j) for j = 0, 1, ...; cells - j stands for -j.
+    one_side = np.maximum(mass[1 : cells // 2], 0.0) + np.maximum(mass[: cells // 2 : -1], 0.0)
+    beyond = np.append(np.cumsum(one_side[::-1])[::-1], 0.0)
+    spare = wrong * (1 - _BEYOND) - _TRANSFORM
+    least = int(np.argmax(beyond <= spare))
+    # Each noise lies within half a cell of where it was put.
+    return math.nextafter((least + number / 2) * cell * (1 + 1e-12), math.inf)
+
+
+def _weigh_cells(law: Law, step: float, cells: int) -> Floats:
+    """Return the law of a noise on cells 0, 1, ..., -2, -1; one step of it is `step` cells."""
+    half = cells // 2
+    # The first whole number whose step lies in cell 1, 2, ..., half.
+    firsts = np.minimum(np.ceil((np.arange(1, half + 2) - 0.5) / step), float(1 << 62))
+    if isinstance(law, DiscreteLaplace):
+        rate = float(law.rate)
+        side = np.exp(-rate * firsts[:-1]) * -np.expm1(-rate * np.diff(firsts)) / (1 + math.exp(-rate))
+    else:
+        above = np.asarray(law.sf((firsts - 1).astype(np.int64)), dtype=np.float64)
+        side = np.maximum(above[:-1] - above[1:], 0.0)
+    mass = np.zeros(cells)
+    mass[1 : half + 1] = side
+    mass[: half - 1 : -1] += side
+    mass[0] = 1 - 2 * float(side.sum())
+    return mass
+
+
+def _find_deviation(counted: tuple[tuple[Part, int], ...]) -> float:
+    return math.sqrt(math.fsum(times * law.variance * float(scale) ** 2 for (law, scale), times in counted))
+
+
+def _bound_far(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
+    """Return a reach by the bound of Chernoff: P(|S| > x) <= 2 E[e^(tS)] e^(-tx)."""
+    slowest = min(
+        (float(law.rate) / float(scale) for (law, scale), _ in counted if isinstance(law, DiscreteLaplace)),
+        default=math.inf,
+    )
+    wide = math.sqrt(2 * math.log(2 / wrong)) / _find_deviation(counted)
+    bounds = []
+    # Any t below the slowest rate is right; of a few the best one is taken.
+    for t in (*(share * slowest for share in (0.5, 0.8, 0.95)), wide):
+        if t < slowest:
+            moments = math.fsum(times * _log_moment(law, t * float(scale)) for (law, scale), times in counted)
+            bounds.append((moments + math.log(2 / wrong)) / t)
+    return min(bounds) * (1 + 1e-9)
+
+
+def _log_moment(law: Law, t: float) -> float:
+    """Return log E[e^(tN)], or a bound of it."""
+    if isinstance(law, DiscreteLaplace):
+        rate = float(law.rate)
+        return 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1(-(rate - t)) * math.expm1(-(rate + t)))
+    # A discrete Gaussian moment is at most that of the continuous law [canonne2020].
+    return t * t / (4 * float(law.rate))
