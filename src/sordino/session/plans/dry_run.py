@@ -51,10 +51,16 @@ class PublicRows:
 
     text: str
     source: Source
+    _read: list[tuple[Any, Any]] = field(default_factory=list, repr=False)
 
     def answer(self, question: Any) -> Any:
-        """Read the public rows."""
-        return question.run()
+        """Read the public rows, once for each question."""
+        for asked, answer in self._read:
+            if asked is question:
+                return answer
+        answer = question.run()
+        self._read.append((question, answer))
+        return answer
 
 
 class Draw(NamedTuple):

@@ -21,7 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts
 from sordino.session.bounded_total import Figure
 from sordino.session.numbers import TotalReading
-from sordino.session.plans.shapes import Ends, Floats, Shape
+from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
 from sordino.session.table_numbers import ColumnReading, Figures, Numbers
 
 MOST_LISTED = 1 << 20
@@ -80,7 +80,9 @@ class MadeUp:
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
         """Return the counts of labels that nobody listed, as an engine does: large enough ones, by label."""
-        counts = self.shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
+        # Of groups of a column: its shape need not say anything about labels.
+        shape = self.shape if self.shape.is_of_labels else parse_shape(OF_LABELS[0])
+        counts = shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
         counts = counts[counts >= least][: None if best is None else best + 1]
         labels = sorted(f"item {place + 1:07}" for place in range(counts.size))
         return Counts(counts, tuple(labels))

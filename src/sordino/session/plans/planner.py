@@ -115,8 +115,8 @@ class Planner:
             # The first run of the first assumption was made already.
             seeds = range(2 if place == 0 else 1, _limit_runs(run, wanted) + 1)
             releases = [first.release] if place == 0 else []
-            if first.is_one_draw and not isinstance(answers, PublicRows):
-                # Made-up answers to the same question: what was prepared for it is not prepared again.
+            if first.is_one_draw:
+                # Answers to the same question: what was prepared for it is not prepared again.
                 releases += [first.repeat(answers, seed) for seed in seeds]
             else:
                 releases += [run.run(answers, seed).release for seed in seeds]
