@@ -5,6 +5,7 @@ Each kind of question gets an answer of the form that its engine gives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from sordino.data import CountQuestion, Counts, StepRange, Total
 from sordino.data.questions.records import RecordQuestion
 from sordino.data.questions.step_query import SquareTotal
-from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts
 from sordino.session.bounded_total import Figure
@@ -30,8 +30,7 @@ _ASSUMED = 1000
 """How many labels a domain has that is only assumed to be public."""
 _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
-# Which label has which rank: a fixed order that has nothing to do with the labels.
-_ORDER_SEED = 20
+_GOLDEN = 0.6180339887
 
 
 @final
@@ -88,7 +87,11 @@ class MadeUp:
         return Counts(counts, tuple(labels))
 
     def _shuffle(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        return counts[np.argsort(Seeded(_ORDER_SEED).words(counts.size), kind="stable")]
+        """Return them in a fixed order that has nothing to do with labels or ranks."""
+        size = counts.size
+        # Steps of about the golden section that meet each place once: neighbors in rank lie far apart.
+        step = next(one for one in range(int(size * _GOLDEN) + 1, 2 * size + 2) if math.gcd(one, size) == 1)
+        return counts[np.arange(size, dtype=np.int64) * step % size]
 
     @answer.register
     def _(self, reading: ColumnReading) -> Numbers:

@@ -26,9 +26,11 @@ from sordino.session.request import CONFIDENCE, Request
 ROWS = 10_000
 """About how many rows made-up data have where nobody says anything."""
 RUNS = 19
-"""How many dry runs show a width that depends on the data: the widest is then one in twenty too small."""
+"""How many dry runs show a width that depends on the data: in one of twenty the widest is too small."""
 _MOST_ROWS = 10**7
-# Of very many labels fewer runs are made, so that a plan stays quick: so many labels together.
+# Of many figures, and of many labels, fewer runs are made unless somebody asks for more, so that a plan stays
+# quick: so many figures together.
+_FIGURES_IN_ALL = 96
 _LABELS_IN_ALL = 1 << 21
 _LEAST_RUNS = 3
 
@@ -66,8 +68,13 @@ class Planner:
             Where the release would be refused before its charge; if what is assumed is no public shape or
             public data.
         """
-        wanted = RUNS if runs is None else COUNT(f"{request.name}.runs", runs)
         assumed = self._assume(request, like, rows)
+        figures = len(name_figures(request)) * len(assumed.answers)
+        wanted = (
+            max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
+            if runs is None
+            else COUNT(f"{request.name}.runs", runs)
+        )
         run = DryRun(self._desk, request, self._before)
         return self._describe(run, assumed, wanted)
 

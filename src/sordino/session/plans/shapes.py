@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 
 OF_LABELS = ("zipf:1.1",)
 """What is assumed of labels where nobody says anything: few are frequent, and many are rare."""
-OF_COLUMNS = ("flat", "lognormal", "zipf:1.5")
-"""What is assumed of numbers where nobody says anything: three columns that have little in common."""
+OF_COLUMNS = ("flat", "lognormal")
+"""What is assumed of numbers where nobody says anything: two columns that have little in common."""
 
 _NUMBER = r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
 _STEP = re.compile(rf"([0-9]{{1,9}})x({_NUMBER})", re.ASCII)
