@@ -180,22 +180,22 @@ class Tabular:
         )
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{_escape(' '.join(_list_notes(self, len(rows))))}</p>"
+            f"<p>{_escape(' '.join(self._list_notes(len(rows))))}</p>"
         )
 
-
-def _list_notes(release: Any, rows: int) -> list[str]:
-    """Return the sentences below the table of a notebook."""
-    notes = [f"{type(release).__name__}, {rows} row{'' if rows == 1 else 's'}."]
-    if rows > SHOWN_ROWS:
-        notes.append(f"The first {SHOWN_ROWS} are shown.")
-    if release.simulated:
-        notes.append("Simulated: its noise comes from a seed, and protects nobody.")
-    cost = getattr(release, "cost", None)
-    # What is made of releases has no cost of its own.
-    spent = "nothing more" if cost is None else describe_spent(list_spent(cost))
-    notes.append(f"Spent: {spent}.")
-    return notes
+    def _list_notes(self, rows: int) -> list[str]:
+        """Return the sentences below the table of a notebook."""
+        release = cast("Any", self)
+        notes = [f"{type(self).__name__}, {rows} row{'' if rows == 1 else 's'}."]
+        if rows > SHOWN_ROWS:
+            notes.append(f"The first {SHOWN_ROWS} are shown.")
+        if release.simulated:
+            notes.append("Simulated: its noise comes from a seed, and protects nobody.")
+        cost = getattr(release, "cost", None)
+        # What is made of releases has no cost of its own.
+        spent = "nothing more" if cost is None else describe_spent(list_spent(cost))
+        notes.append(f"Spent: {spent}.")
+        return notes
 
 
 def _escape(text: str) -> str:

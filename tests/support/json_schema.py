@@ -85,11 +85,9 @@ def _properties(value, rule, schema, root, where):
 
 def _additional(value, rule, schema, root, where):
     assert rule is False
-    _require(
-        set(value) <= set(schema["properties"]),
-        where,
-        f"unknown names {sorted(set(value) - set(schema['properties']))}",
-    )
+    # Of what is no object it says nothing.
+    unknown = set(value) - set(schema["properties"]) if isinstance(value, dict) else set()
+    _require(not unknown, where, f"unknown names {sorted(unknown)}")
 
 
 def _items(value, rule, schema, root, where):

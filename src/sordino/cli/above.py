@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from sordino.cli._say import say
+from sordino.cli.dry_run import plan_alone, refuse_shape, release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
@@ -190,7 +191,10 @@ def above(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
-        release = session.above(
+        release = release_or_plan(
+            session,
+            "above",
+            run,
             item,
             domain=domain,
             progress=progress,
@@ -209,6 +213,8 @@ def above(
             correction_margin=vector.correction_margin,
             simultaneous=simultaneous,
         )
+    if release is None:
+        return
     facts, notes = describe_release("above", release, unit, where, item, domain, left_out=session.left_out)
     facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
     ended = (
@@ -264,6 +270,11 @@ def watch(
         raise InvalidParameter("stdin must be open: it brings the answers.")
     mechanism = _build_stream_mechanism(vector, statement, adjacency)
     form = make_csv_format(csv)
+    if run.dry_run:
+        # Nothing is read of the input.
+        refuse_shape(run)
+        plan_alone("watch", mechanism, run, epsilon=vector.epsilon, adjacency=adjacency)
+        return
     source = answer_lines(
         # `read1` returns what is there; to wait for more would keep back a verdict.
         cast("io.BufferedReader", sys.stdin.buffer).read1,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     BOUNDED,
@@ -69,8 +70,11 @@ def count(
     """
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         # Rows are counted unless --units asks for those who have them.
-        ask = session.count_distinct_units if units else session.count
-        release = ask(epsilon=epsilon, where=where, bounds=bounded, noise=noise, progress=progress)
+        name = "count_distinct_units" if units else "count"
+        asked: dict[str, Any] = {"epsilon": epsilon, "where": where, "bounds": bounded, "noise": noise}
+        release = release_or_plan(session, name, run, progress=progress, **asked)
+    if release is None:
+        return
     facts, notes = describe_release("count", release, unit, where, left_out=session.left_out)
     ranged, told = _describe_count_range(bounded, release)
     # A unit counts once, whatever bounds its rows.
@@ -120,7 +124,10 @@ def histogram(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
-        release = session.histogram(
+        release = release_or_plan(
+            session,
+            "histogram",
+            run,
             item,
             epsilon=epsilon,
             domain=domain,
@@ -130,6 +137,8 @@ def histogram(
             simultaneous=simultaneous,
             progress=progress,
         )
+    if release is None:
+        return
     facts, notes = describe_release(
         "histogram", release, unit, where, item, domain, left_out=session.left_out
     )

@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from sordino.cli._say import say
+from sordino.cli.dry_run import plan_alone
 from sordino.cli.options import NUMBER, CsvOptions, RunOptions, gather, is_quiet, list_given
 from sordino.cli.output import list_warnings
 from sordino.cli.work import choose_entropy, make_csv_format, open_payer
@@ -219,6 +220,9 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     FAMILIES("--families", test.families)
     entropy = choose_entropy(run)
     file = _open_marker_file(path, test, csv)
+    if run.dry_run:
+        _write_plan(test, run)
+        return
     if not is_quiet(run.quiet):
         say(NO_PLINK_COUNT if test.plink else NO_COUNT)
     # Options that no number of markers allows are refused before any line is looked at.
@@ -301,6 +305,33 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         notes=[*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
     )
     write_release(sheet, run, payer.keep)
+
+
+def _write_plan(test: MarkerTest, run: RunOptions) -> None:
+    """Write what a selection of so many markers as --like-rows says would cost, and how often it is right."""
+    from sordino.session.plans.scores import describe_success
+
+    if run.like is not None:
+        raise InvalidParameter(
+            "--like must not be given with --statistic, whose scores have a public model; --like-rows says "
+            "how many markers there are."
+        )
+    if run.like_rows is None:
+        raise InvalidParameter(
+            "--like-rows must say how many markers there are: a dry run does not count those of the file."
+        )
+    method = choose_marker_method(test, COUNT("--like-rows", run.like_rows), test.k)
+    plan_alone(
+        "select",
+        Pure(epsilon=test.epsilon),
+        run,
+        epsilon=test.epsilon,
+        adjacency=test.adjacency,
+        choices=[describe_success(MODEL, method.success)],
+        assumed=f"{run.like_rows:,} markers of {MODEL}",
+        method=method.name,
+        allow_approximate=test.allow_approximate,
+    )
 
 
 def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFile:

@@ -12,6 +12,7 @@ from typing import Any, Literal, final
 import click
 
 from sordino.cli.consent import require_small_delta
+from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.missing import describe_missing, describe_numbers
 from sordino.cli.options import (
@@ -257,20 +258,13 @@ def _release_figure(
     domain = _choose_group_domain(asked)
     if domain is not None and domain.hidden and size_hint is not None:
         _check_hint(asked, size_hint)
-    own: dict[str, Any] = {}
-    if kind == "quantile":
-        # A single q asks for `Quantile`, several for `Quantiles`.
-        own = {
-            "q": q[0] if len(q) == 1 else q,
-            "size_hint": size_hint,
-            "integer": integer,
-            "interval_share": interval_share,
-        }
-    # Only sums and means can be asked for within a declared range.
-    elif kind != "variance":
-        own = {"bounds": bounds, "noise": asked.noise}
+    own = {"size_hint": size_hint, "integer": integer, "interval_share": interval_share}
+    own = _list_own(kind, q, own, asked)
     with open_session(source, asked.unit, asked.csv, run) as session, show_progress(run.quiet) as progress:
-        release = getattr(session, kind)(
+        release = release_or_plan(
+            session,
+            kind,
+            run,
             asked.column,
             epsilon=asked.epsilon,
             cap=asked.cap,
@@ -289,6 +283,8 @@ def _release_figure(
             progress=progress,
             **own,
         )
+    if release is None:
+        return
     # The labels of a release in groups are those of the column of the groups.
     missing, counted_so = describe_missing(kind, asked.column, release)
     if domain is not None and domain.hidden:
@@ -349,6 +345,17 @@ def _release_figure(
         counts=False,
     )
     write_release(sheet, run, partial(session.keep, release))
+
+
+def _list_own(
+    kind: str, q: tuple[Fraction, ...], of_quantiles: dict[str, Any], asked: FigureOptions
+) -> dict[str, Any]:
+    """Return the parameters that one kind of figure has and others lack."""
+    if kind == "quantile":
+        # A single q asks for `Quantile`, several for `Quantiles`.
+        return {"q": q[0] if len(q) == 1 else q, **of_quantiles}
+    # Only sums and means can be asked for within a declared range.
+    return {} if kind == "variance" else {"bounds": asked.bounded, "noise": asked.noise}
 
 
 def _list_columns(kind: str, *, with_interval: bool, bounded: bool) -> tuple[str, ...]:

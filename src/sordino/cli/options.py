@@ -279,6 +279,20 @@ SEED = click.option(
     "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
 )
 SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
+DRY_RUN = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what this release would cost and give: nothing is read but the schema, nothing is charged.",
+)
+LIKE = click.option(
+    "--like",
+    metavar="SHAPE",
+    help="With --dry-run: what is assumed of the data, such as zipf:1.1, geometric:0.9, flat, "
+    "steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
+)
+LIKE_ROWS = click.option(
+    "--like-rows", type=int, metavar="N", help="With --like: about how many rows there are [default: 10000]."
+)
 
 # ---- options that belong together --------------------------------------------------------------------------
 
@@ -424,6 +438,9 @@ class RunOptions:
     seed: int | None
     synthetic: bool
     quiet: bool | None
+    dry_run: bool = False
+    like: str | None = None
+    like_rows: int | None = None
 
     @property
     def chosen_form(self) -> str:
@@ -481,16 +498,34 @@ class RunOptions:
                 "--keep keeps a release in the ledger that pays for it: give --ledger URL and --account "
                 "NAME, or leave it out. Nothing was read."
             )
-        # With predictable noise nothing real is released, and so nothing has to be paid.
-        if not given and not self.no_ledger and self.seed is None:
+        if self.dry_run and self.keep:
+            raise InvalidParameter("--keep cannot be combined with --dry-run, which releases nothing.")
+        shaped = list_given({"--like": self.like, "--like-rows": self.like_rows})
+        if shaped and not self.dry_run:
+            raise InvalidParameter(f"{shaped[0]} needs --dry-run: a release is of the data as they are.")
+        # With predictable noise, and in a dry run, nothing real is released, and so nothing has to be paid.
+        if not given and not self.no_ledger and self.seed is None and not self.dry_run:
             raise InvalidParameter(
                 "Say who pays for this release: --ledger URL and --account NAME, which remember what is "
                 "spent, or --no-ledger to release without an account. Nothing was read."
             )
 
 
+plan_options = stack(DRY_RUN, LIKE, LIKE_ROWS)
 run_options = gather(
-    "run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, FORMAT, OUTPUT, KEEP, SEED, SYNTHETIC, QUIET
+    "run",
+    RunOptions,
+    LEDGER_URL,
+    ACCOUNT,
+    NO_LEDGER,
+    CONSENT,
+    plan_options,
+    FORMAT,
+    OUTPUT,
+    KEEP,
+    SEED,
+    SYNTHETIC,
+    QUIET,
 )
 
 # ---- what the values mean ----------------------------------------------------------------------------------

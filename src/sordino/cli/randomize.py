@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
+from sordino.cli.dry_run import plan_alone, refuse_shape, write_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     ACCOUNT,
+    FORMAT,
     LEDGER_URL,
     NO_LEDGER,
     NUMBER,
@@ -32,6 +34,7 @@ from sordino.cli.options import (
     csv_options,
     gather,
     is_quiet,
+    plan_options,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import SIMULATED, format_csv_line, write_lines
@@ -134,7 +137,20 @@ unit_options = gather(
 @unit_options
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
 @csv_options
-@gather("run", RunOptions, LEDGER_URL, ACCOUNT, NO_LEDGER, CONSENT, OUTPUT, SEED, SYNTHETIC, QUIET)
+@gather(
+    "run",
+    RunOptions,
+    LEDGER_URL,
+    ACCOUNT,
+    NO_LEDGER,
+    CONSENT,
+    plan_options,
+    FORMAT,
+    OUTPUT,
+    SEED,
+    SYNTHETIC,
+    QUIET,
+)
 def randomize(
     source: str,
     report: ReportOptions,
@@ -170,6 +186,11 @@ def randomize(
     # A unit pays for all of its reports.
     spent = reports.cost.pure()
     require_consent("--epsilon times --max-rows", spent, MOST_EPSILON, given=run.consent)
+    if run.form is not None and not run.dry_run:
+        raise InvalidParameter("--format needs --dry-run: reports are written as CSV.")
+    if run.dry_run:
+        _write_plan(source, report, whom, reports, unit, csv, run)
+        return
     writer = _ReportWriter(report.column, reports, run.output)
     receipt: Receipt | None
     if source == "-":
@@ -197,6 +218,36 @@ def randomize(
     if run.seed is not None and is_quiet(run.quiet):
         # On stderr, because stdout holds the column and nothing else. Without --quiet it was said before.
         say(SIMULATED)
+
+
+def _write_plan(
+    source: str,
+    report: ReportOptions,
+    whom: PrivacyUnit,
+    reports: LocalReports,
+    unit: UnitOptions,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
+    """Write what reports would cost and how much noise one has."""
+    if source == "-":
+        # Not even the header line is read of a pipe, which cannot be read again.
+        refuse_shape(run)
+        more = {"epsilon": report.epsilon, "adjacency": whom.adjacency, "unit": whom}
+        plan_alone("randomize", reports, run, **more)
+        return
+    with open_session(source, unit, csv, run, KEPT) as session:
+        plan = session.plan.randomize(
+            report.column,
+            lower=report.lower,
+            upper=report.upper,
+            epsilon=report.epsilon,
+            activation=report.activation,
+            tuned_for=report.tuned_for,
+            like=run.like,
+            rows=run.like_rows,
+        )
+    write_plan(plan, run)
 
 
 def _randomize_stdin(

@@ -10,6 +10,7 @@ from typing import Any, final
 import click
 
 from sordino.cli._say import say
+from sordino.cli.dry_run import plan_alone
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.markers import (
     StatisticOptions,
@@ -34,7 +35,7 @@ from sordino.cli.options import (
 from sordino.cli.output import list_warnings
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.cli.write import write_release
-from sordino.data import open_scores
+from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
@@ -138,6 +139,9 @@ def select(
     entropy = choose_entropy(run)
     form = make_csv_format(csv)
     file = open_scores(scores, score=choice.score, label=choice.label, form=form)
+    if run.dry_run:
+        _write_plan(scores, choice, mechanism, method, form, run, adjacency)
+        return
     if not is_quiet(run.quiet):
         say(LOWEST)
     detail = {
@@ -191,6 +195,31 @@ def select(
         notes=[*NOTES[method], *notes, *list_warnings(release)],
     )
     write_release(sheet, run, payer.keep)
+
+
+def _write_plan(
+    scores: Path,
+    choice: ChoiceOptions,
+    mechanism: NoisyTopK | PermuteAndFlip | ExponentialMechanism,
+    method: str,
+    form: CsvFormat,
+    run: RunOptions,
+    adjacency: Adjacency,
+) -> None:
+    """Write what a selection would cost; with --like, how often it would be right about such scores."""
+    from sordino.session.plans.scores import plan_scores
+
+    planned, assumed = plan_scores(mechanism, scores, run.like, run.like_rows, str(choice.score), form)
+    plan_alone(
+        "select",
+        mechanism,
+        run,
+        epsilon=choice.epsilon,
+        adjacency=adjacency,
+        choices=planned,
+        assumed=assumed,
+        method=method,
+    )
 
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import click
 
+from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
@@ -101,7 +102,10 @@ def top(
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         # Which of the two it is, is known only here.
-        release: Any = session.top_k(
+        release = release_or_plan(
+            session,
+            "top_k",
+            run,
             item,
             k=k,
             epsilon=epsilon,
@@ -112,11 +116,13 @@ def top(
             noise=noise,
             measure_noise=measure_noise,
             simultaneous=simultaneous,
-            as_set=cast("Literal[False]", as_set),
+            as_set=as_set,
             method=method,
             kth_count=kth_count,
             progress=progress,
         )
+    if release is None:
+        return
     facts, notes = describe_release("top", release, unit, where, item, domain, left_out=session.left_out)
     if threshold is not None:
         facts |= {"threshold": float(threshold), "crossed": release.crossed}

@@ -33,6 +33,7 @@ DROPPED = (
     "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how "
     "many is private."
 )
+DRY = "--dry-run: nothing is read but the schema, and nothing is charged."
 UNRECORDED = "--no-ledger: nothing remembers what this release spends."
 # A whole number of 64 bits has 19 digits at most: a longer text is refused before it is converted.
 _LABEL_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
@@ -186,8 +187,8 @@ def open_session(
     run.claim_output()
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.
-        say(rule)
-    if ledger is None:
+        say(DRY if run.dry_run else rule)
+    if ledger is None and not run.dry_run:
         _say_that_nobody_pays(run)
     with Session(source, unit=whom, ledger=ledger, entropy=entropy, csv=form) as session:
         yield session

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from sordino.cost.conversion import digits
 
@@ -21,6 +22,8 @@ _LARGEST_EPSILON = 1000
 # Digits behind the point of a percentage: one doubt in a million million is none.
 _MOST_PLACES = 10
 _SHOWN_DIGITS = 12
+# How rare a failure is that is passed over where nobody says it.
+_RARE = Fraction(1, 10**6)
 
 
 def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
@@ -80,6 +83,43 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
         f"At epsilon = {shown} a reader who suspects something of somebody with odds of 1 in "
         f"{one_in:,} may become certain of it to {_round_percent_up(sure)} %."
     )
+
+
+def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
+    """Return the sentence of `say_odds` about a cost; where it has no pure epsilon, but for a rare failure.
+
+    Parameters
+    ----------
+    cost : Cost
+        Of a release, a study or an account.
+    delta : Fraction, optional
+        How rare; a millionth unless said. What has a pure epsilon fails only where it says so itself.
+    one_in : int
+        As for `say_odds`.
+
+    Examples
+    --------
+    >>> from sordino.cost import ZCDP, Pure
+    >>> from sordino.cost.odds import say_odds_of
+    >>> say_odds_of(Pure(epsilon=1)) == say_odds(Fraction(1))
+    True
+    >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" may ")[2])
+    become certain of it to 0.17 %, but for a failure with a probability of 1e-06.
+    """
+    split = getattr(cost, "split_failure", None)
+    failing, firm = (Fraction(0), cost) if split is None else split()
+    pure = firm.pure()
+    if pure == math.inf:
+        rare = delta or _RARE
+        failing, pure = failing + rare, firm.epsilon(float(rare))
+        if pure == math.inf:
+            return "Nothing is known of what a reader may learn: this cost has no epsilon."
+    if not pure:
+        return "Nothing is spent, so a reader learns nothing of anybody."
+    said = say_odds(Fraction(pure), one_in)
+    if not failing:
+        return said
+    return f"{said.removesuffix('.')}, but for a failure with a probability of {float(failing):.3g}."
 
 
 def _make_context(precision: int) -> Context:

@@ -15,7 +15,7 @@ from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
 from sordino.figures import Derivable
-from sordino.ledger import Ledger, Price
+from sordino.ledger import Ledger, Preview, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 from sordino.session.keeping import Payments
@@ -104,21 +104,25 @@ class Desk:
     @no_remnants
     def run(self, asked: Sequence[tuple[Started[Any], Progress | None]]) -> list[Any]:
         """Charge everything, then let one after the other read and release."""
-        details = [self._detail(started.reservation) for started, _ in asked]
-        names = [started.name for started, _ in asked]
-        detail = (
-            # One release keeps its own detail, a batch that of each with its name.
-            details[0]
-            if len(asked) == 1
-            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
-        )
-        parts = _list_parts(started for started, _ in asked)
         # The charge is durable before any row is read.
-        with self._charge(parts, " + ".join(names), detail) as payer:
+        with self._charge(*self._describe([started for started, _ in asked])) as payer:
             # One for all: what was kept of a batch is found under one id.
             receipt = payer.receipt
             self.payments.note(receipt, payer)
             return [self._finish(started, payer, receipt, progress) for started, progress in asked]
+
+    def preview(self, asked: Sequence[Started[Any]]) -> Preview | None:
+        """Return what the account would say of these charged together; None if nobody pays.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict
+            If it would refuse them.
+        """
+        if self.ledger is None:
+            return None
+        parts, label, detail = self._describe(asked)
+        return self.ledger.preview(parts, label=label, detail=detail, **self._about)
 
     def keep(self, release: Any, sheet: Sheet | None) -> None:
         """Keep a release in the ledger that paid for it."""
@@ -178,12 +182,24 @@ class Desk:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
-        about: dict[str, Any] = {
-            "unit": self.unit,
-            "source": self.source.identity,
-            "adjacency": self.unit.adjacency,
-        }
-        return self.ledger.reserve(parts, label=label, detail=detail, **about)
+        return self.ledger.reserve(parts, label=label, detail=detail, **self._about)
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """What a charge is about: the account is compared with it."""
+        return {"unit": self.unit, "source": self.source.identity, "adjacency": self.unit.adjacency}
+
+    def _describe(self, asked: Sequence[Started[Any]]) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
+        """Return what a charge is made of: what may be spent, its label, and what the ledger keeps."""
+        details = [self._detail(started.reservation) for started in asked]
+        names = [started.name for started in asked]
+        detail = (
+            # One release keeps its own detail, a batch that of each with its name.
+            details[0]
+            if len(asked) == 1
+            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
+        )
+        return _list_parts(asked), " + ".join(names), detail
 
     def _detail(self, reservation: Reservation) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain

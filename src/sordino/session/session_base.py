@@ -24,6 +24,7 @@ from sordino.sheet import Sheet
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
+    from sordino.session.plans.releases import Plans
 
 
 class SessionBase:
@@ -52,7 +53,8 @@ class SessionBase:
         payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
         memory = None if ladder is None else Memory(ladder, self)
-        opened = open_source(source, csv=csv or CsvFormat(), name=name)
+        self._form = csv or CsvFormat()
+        opened = open_source(source, csv=self._form, name=name)
         self._desk = Desk(opened, unit, payer, entropy, memory)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:
@@ -75,6 +77,31 @@ class SessionBase:
         ('rows without a value in guest',)
         """
         return self._desk.list_left_out()
+
+    @property
+    def plan(self) -> Plans:
+        """What a release would cost and give, without a row and without a charge.
+
+        It has a method for each release, `plan.top_k`, `plan.quantile` and so on: with the parameters of the
+        release, and three more. `like` says what is assumed of data that nobody looks at: "zipf:1.1",
+        "geometric:0.9", "flat", "steps:10x500,90x20", of a column "lognormal:30000,0.6" and "normal:40,15" as
+        well; or public or synthetic data, as a path or a frame. `rows` says how many rows made-up data have,
+        and `runs` how many dry runs are made. What the release would refuse is refused in the same words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": ["Ann", "Bo", "Cy"]})
+        >>> session = sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None)
+        >>> plan = session.plan.count_distinct_units(epsilon=0.5)
+        >>> plan.rows[0].widest, plan.cost
+        (12.0, Pure(epsilon=0.5))
+        """
+        from sordino.session.plans.releases import Plans  # noqa: PLC0415 - a release need not load it
+
+        before = [] if self._batch is None else [started for started, *_ in self._batch.asked]
+        return Plans(self._desk, self._form, before)
 
     def __repr__(self) -> str:
         return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"

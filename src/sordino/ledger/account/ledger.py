@@ -15,6 +15,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import Pages, names
+from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.publishing import check_statement, publish
 from sordino.ledger.account.records import body_of
@@ -211,6 +212,37 @@ class Ledger:
         # Where no delta is kept no sum is looked at, so nothing has to be asked.
         row = self._pages.account() if known.meter == "renyi" else known
         return Price(known.meter_at_order, row.limits, row.sums)
+
+    def preview(
+        self,
+        chargeable: Any,
+        *,
+        label: str | None = None,
+        unit: Any = None,
+        source: str | os.PathLike[str] | None = None,
+        adjacency: str | None = None,
+        detail: dict[str, Any] | None = None,
+        allow_approximate: bool = False,
+    ) -> Preview:
+        """Return what would be left if this were reserved; nothing is charged, and nothing is recorded.
+
+        Parameters are those of `reserve`, which refuses the same in the same words.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict, LedgerError, InvalidParameter
+            As `reserve`.
+        """
+        return preview_charge(
+            self._pages,
+            things(chargeable),
+            label=label,
+            unit=unit,
+            source=source,
+            adjacency=adjacency,
+            detail=detail,
+            allow_approximate=TRUTH("allow_approximate", allow_approximate),
+        )
 
     def statement(self, *, charges: bool = True) -> Statement:
         """Return the account as of one moment.

@@ -1,0 +1,98 @@
+"""`--dry-run`: writes what a release would cost and give, in place of the release."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from sordino.cli.options import RunOptions, list_given
+from sordino.cli.output import write_sheet
+from sordino.cli.work import open_account
+from sordino.errors import InvalidParameter
+from sordino.releases import plain
+from sordino.sheet import SCHEMA, Sheet, list_spent
+
+# Only for type checkers: a release needs no plan.
+if TYPE_CHECKING:
+    from sordino.session import Session
+    from sordino.session.plans.plan import Plan
+
+NOT_READ = "Nothing was read but the schema, and nothing was charged."
+ASSUMED = (
+    "narrowest, typical, widest: width of the interval of a figure in dry runs; sure: how likely none is "
+    "wider than the widest, if the data are as assumed."
+)
+KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
+
+
+def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, **asked: Any) -> Any:
+    """Return the release; with `--dry-run` write its plan, and return None.
+
+    Parameters
+    ----------
+    session : Session
+        That releases.
+    name : str
+        Of its method.
+    run : RunOptions
+        Whether it is a dry run, and what that assumes.
+    *given, **asked : object
+        What the method is called with.
+    """
+    if not run.dry_run:
+        return getattr(session, name)(*given, **asked)
+    asked.pop("progress", None)
+    write_plan(getattr(session.plan, name)(*given, like=run.like, rows=run.like_rows, **asked), run)
+    return None
+
+
+def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
+    """Write the plan of a mechanism whose answers come from a pipe or from a file of scores."""
+    # Imported here: a release needs no plan.
+    from sordino.session.plans.alone import plan_mechanism
+
+    run.claim_output()
+    write_plan(plan_mechanism(name, mechanism, open_account(run), **more), run)
+
+
+def refuse_shape(run: RunOptions) -> None:
+    """Refuse an assumption about data where a plan says nothing of answers."""
+    given = list_given({"--like": run.like, "--like-rows": run.like_rows})
+    if given:
+        raise InvalidParameter(f"{given[0]} is for a table: of answers on standard input nothing is assumed.")
+
+
+def write_plan(plan: Plan, run: RunOptions) -> None:
+    """Write a plan as a table, as JSON or as CSV."""
+    said = plan.to_dict()
+    facts = {
+        "plan": plan.release,
+        "method": plan.method,
+        **list_spent(plan.cost),
+        "cost": plan.cost.to_dict(),
+        "account": None if plan.account is None else plan.account.account,
+        "left": said["account"],
+        "choices": said["choices"],
+        "assumed": plan.assumed,
+        "left_out": list(plan.left_out),
+        "odds": plan.odds,
+        "schema": SCHEMA,
+    }
+    rows = [plain({field.name: getattr(row, field.name) for field in fields(row)}) for row in plan]
+    columns = tuple(rows[0]) if rows else ()
+    # What is the same for all data need not be said three times.
+    known = all(row.narrowest == row.widest for row in plan)
+    told = [KNOWN if all(row.sure == 1 for row in plan) else ASSUMED] if rows else []
+    sheet = Sheet(
+        facts=facts,
+        columns=columns,
+        rows=rows,
+        notes=[*told, *plan.list_choices(), *plan.list_notes(), NOT_READ],
+        hidden=tuple(
+            name
+            for name in columns
+            if (known and name in {"narrowest", "typical", "sure"}) or all(row[name] is None for row in rows)
+        ),
+        counts=False,
+    )
+    write_sheet(sheet, run.chosen_form, run.output)

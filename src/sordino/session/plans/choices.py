@@ -1,0 +1,95 @@
+"""How often the items that a release names are the right ones, of made-up or public counts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sordino.constraints import to_fraction
+from sordino.entropy import Seeded
+from sordino.mechanisms import HistogramTopK, NoisyTopK
+from sordino.plan.chosen import Chances, simulate_top
+from sordino.session.plans.dry_run import Draw
+
+_CHOICES = 200
+"""How often a mechanism chooses in a plan that is no plain choice of the largest."""
+_LEAST = 10
+# With very many labels it chooses less often: so many labels together.
+_LABELS_IN_ALL = 1 << 22
+_ZEROS = 1 << 20
+"""Of a range at most so many labels without rows compete in a plan."""
+
+
+def simulate_choice(request: Any, draw: Draw, wanted: int) -> Chances:
+    """Return how often the right items are named.
+
+    Parameters
+    ----------
+    request : TopKRequest or AboveRequest
+        What is asked for.
+    draw : Draw
+        What chose in a dry run: the mechanism, and the counts.
+    wanted : int
+        At least so many runs.
+    """
+    mechanism, values = draw.mechanism, np.asarray(draw.answers, dtype=np.float64)
+    if isinstance(mechanism, NoisyTopK | HistogramTopK):
+        size = mechanism.domain_size
+        if size is not None:
+            # The labels of a range that are not listed have no rows.
+            values = np.concatenate([values, np.zeros(min(size - values.size, _ZEROS))])
+        threshold = getattr(mechanism, "threshold", None)
+        floor = None if threshold is None else float(to_fraction(threshold))
+        k = min(mechanism.k, values.size)
+        return simulate_top(values, k, mechanism.noise, float(mechanism.step), floor=floor)
+    return _play(request, draw, wanted)
+
+
+class _Right(NamedTuple):
+    """Which items are right: how many are to be named, and from which count on one is right."""
+
+    number: int
+    least: float
+
+
+def _play(request: Any, draw: Draw, wanted: int) -> Chances:
+    """Let the mechanism itself choose again and again."""
+    counts = np.asarray(draw.answers)
+    times = max(_LEAST, min(max(_CHOICES, wanted), _LABELS_IN_ALL // max(1, counts.size)))
+    places = draw.more.get("positions")
+    names: Any = draw.more.get("labels", range(counts.size) if places is None else places.tolist())
+    count_of = dict(zip(names, counts.tolist(), strict=True))
+    right = _find_right(request, list(count_of.values()))
+    noise = Seeded(2)
+    hits, wrong = [], []
+    for _ in range(times):
+        found = draw.mechanism.release(draw.answers, entropy=noise, **draw.more)
+        labels = getattr(found, "labels", None)
+        named = found.indices.tolist() if labels is None else list(labels)
+        if request.name == "top_k":
+            # What counts all labels that nobody listed names the best of them first.
+            named = named[: request.k]
+        good = sum(count_of.get(one, 0) >= right.least for one in named)
+        hits.append(min(good, right.number))
+        wrong.append(len(named) - good)
+    whole = sum(hit == right.number and not bad for hit, bad in zip(hits, wrong, strict=True))
+    return Chances(
+        right=whole / times,
+        share=sum(hits) / times / right.number if right.number else 1.0,
+        wrong=sum(wrong) / times,
+        runs=times,
+    )
+
+
+def _find_right(request: Any, counts: list[int]) -> _Right:
+    """Return which items a release without noise would name."""
+    ordered = sorted(counts, reverse=True)
+    if request.threshold is not None:
+        floor = float(to_fraction(request.threshold))
+        ordered = [count for count in ordered if count >= floor]
+        if request.name == "above":
+            # A sparse vector stops after so many, whichever they are.
+            return _Right(min(len(ordered), request.positives), floor)
+    ordered = ordered[: request.k]
+    return _Right(len(ordered), ordered[-1] if ordered else float("inf"))

@@ -1,0 +1,220 @@
+"""Runs a release up to its charge on the real schema, and from there on with answers that nobody read.
+
+Up to the reservation it is the release itself: the same requests, the same refusals, the same cost. Behind it
+stands an object with the interface of `Charged` that has no engine: it hands out made-up answers, or those of
+public data, and draws noise from a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, cast, final
+
+from sordino.data.sources.dialect import Dialect
+from sordino.data.sources.source import Asked, Source
+from sordino.entropy import Entropy, Seeded
+from sordino.errors import DataSourceError
+from sordino.session.desk import Desk, Started
+from sordino.session.request import Request
+
+SEED = 1
+"""Of all noise in a plan: a plan made again is the same."""
+
+
+class Answers(Protocol):
+    """Where the answers of a dry run come from: anything but the private source."""
+
+    @property
+    def text(self) -> str:
+        """What they are, in words."""
+        ...
+
+    def answer(self, question: Any) -> Any:
+        """Return the answer to a question."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class PublicRows:
+    """Answers of public or synthetic data: its rows are read as a release would read them.
+
+    Attributes
+    ----------
+    text : str
+        What the user called it.
+    source : Source
+        That data, opened.
+    """
+
+    text: str
+    source: Source
+    _read: list[tuple[Any, Any]] = field(default_factory=list, repr=False)
+
+    def answer(self, question: Any) -> Any:
+        """Read the public rows, once for each question."""
+        for asked, answer in self._read:
+            if asked is question:
+                return answer
+        answer = question.run()
+        self._read.append((question, answer))
+        return answer
+
+
+class Draw(NamedTuple):
+    """A mechanism that has released in a dry run: what it was handed, and what came of it."""
+
+    mechanism: Any
+    answers: Any
+    more: dict[str, Any]
+    released: Any
+
+
+@final
+class Rehearsed:
+    """What a request holds in place of a `Charged` in a dry run; it has no engine, no payer and no memory.
+
+    Attributes
+    ----------
+    asked : list
+        Each question.
+    drawn : list of Draw
+        Each mechanism that has released.
+    """
+
+    __slots__ = ("_answers", "_noise", "asked", "drawn")
+
+    def __init__(self, answers: Answers, noise: Entropy) -> None:
+        self._answers, self._noise = answers, noise
+        self.asked: list[Any] = []
+        self.drawn: list[Draw] = []
+
+    def read(self, question: Any) -> Any:
+        """Return answers that nobody read from the private source."""
+        self.asked.append(question)
+        return self._answers.answer(question)
+
+    def release(self, mechanism: Any, answers: Any, **more: Any) -> Any:
+        """Let a mechanism release them, with noise from a seed."""
+        released = mechanism.release(answers, entropy=self._noise, **more)
+        self.drawn.append(Draw(mechanism, answers, more, released))
+        return released
+
+    def remember(self, release: Any, fresh: Any, answers: Any, build: Any) -> None:
+        """Keep nothing: nothing was released."""
+
+    def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002 - never called
+        """Return a function that does nothing, in place of one of the caller's."""
+        return _do_nothing
+
+
+def _do_nothing(*_given: Any, **_named: Any) -> None:
+    pass
+
+
+@final
+@dataclass(frozen=True)
+class SchemaOnly:
+    """The dialect of a source, and no way to its rows; what was rehearsed once is not rehearsed again."""
+
+    dialect: Dialect
+
+    def scan(self, indices: Sequence[int]) -> AbstractContextManager[Any]:  # noqa: ARG002
+        """Refuse: a dry run reads no row."""
+        raise DataSourceError.after_charge()
+
+    def rehearse(self, columns: Any, asked: Asked) -> None:
+        """Ask nothing: the first start of the release has."""
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a dry run.
+
+    Attributes
+    ----------
+    release : object
+        What would have been released, of answers that nobody read.
+    asked, drawn : list
+        As of `Rehearsed`.
+    """
+
+    release: Any = field(repr=False)
+    asked: list[Any] = field(repr=False)
+    drawn: list[Draw] = field(repr=False)
+
+    @property
+    def is_one_draw(self) -> bool:
+        """Whether it is what a single mechanism has released of a single question."""
+        return len(self.asked) == len(self.drawn) == 1 and self.drawn[0].released is self.release
+
+    def repeat(self, answers: Answers, seed: int) -> Any:
+        """Return what that mechanism releases of other answers to that question."""
+        return self.drawn[0].mechanism.release(answers.answer(self.asked[0]), entropy=Seeded(seed))
+
+
+@final
+class DryRun:
+    """One request at one desk: started once on the real schema, and run as often as wanted on other answers.
+
+    Parameters
+    ----------
+    desk : Desk
+        Of the session.
+    request : Request
+        What is planned.
+    before : sequence of Started
+        What stands before it in its batch.
+
+    Raises
+    ------
+    SordinoError
+        Where the release itself would be refused before its charge.
+    """
+
+    def __init__(self, desk: Desk, request: Request[Any], before: Sequence[Started[Any]] = ()) -> None:
+        # A desk of its own, whose salts come from a seed: those of the session draw what they would anyway.
+        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.memory)
+        self._before = tuple(before)
+        self.request = request
+        self._started: Started[Any] | None = self._desk.start(request, before)
+        self.reservation = self._started.reservation
+        self.preview = self._desk.preview([*before, self._started])
+
+    def run(self, answers: Answers, seed: int) -> Outcome:
+        """Let the release go on with these answers, as if it had been charged.
+
+        Parameters
+        ----------
+        answers : Answers
+            Anything but the private rows.
+        seed : int
+            Of its noise.
+        """
+        charged = Rehearsed(answers, Seeded(seed))
+        try:
+            self._start_again(answers).steps.send(cast("Any", charged))
+        except StopIteration as end:
+            return Outcome(end.value, charged.asked, charged.drawn)
+        raise DataSourceError.after_charge()
+
+    def _start_again(self, answers: Answers) -> Started[Any]:
+        """Return the release at its charge, on a source without rows, or on that of public data."""
+        request = self.request
+        domain = self.reservation.domain
+        if domain is not None and getattr(request, "domain", None) is not None:
+            # Its labels were read, and sorted, at the first start.
+            request = replace(cast("Any", request), domain=domain)
+        if isinstance(answers, PublicRows):
+            source = answers.source
+        else:
+            backend = self._desk.source.backend
+            source = replace(self._desk.source, backend=SchemaOnly(backend.dialect))
+        desk = Desk(source, self._desk.unit, self._desk.ledger, Seeded(SEED), self._desk.memory)
+        if self.request.name == "randomize" and not isinstance(answers, PublicRows):
+            # It asks for the order of its rows, which a source without rows has not.
+            return self._desk.start(request, self._before)
+        return desk.start(request, self._before)

@@ -1,0 +1,150 @@
+"""Answers questions about a table with made-up data of a public shape: no row is read, and none could be.
+
+Each kind of question gets an answer of the form that its engine gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.data import CountQuestion, Counts, StepRange, Total
+from sordino.data.questions.records import RecordQuestion
+from sordino.data.questions.step_query import SquareTotal
+from sordino.errors import InvalidParameter
+from sordino.estimators import BucketCounts
+from sordino.session.bounded_total import Figure
+from sordino.session.numbers import TotalReading
+from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
+from sordino.session.table_numbers import ColumnReading, Figures, Numbers
+
+MOST_LISTED = 1 << 20
+"""Of a range at most so many labels have a count above 0."""
+_ASSUMED = 1000
+"""How many labels a domain has that is only assumed to be public."""
+_REPORTED = 64
+"""How many records are reported: what is said of a report is the same for all."""
+_GOLDEN = 0.6180339887
+
+
+@final
+@dataclass(frozen=True)
+class MadeUp:
+    """Made-up data of one shape.
+
+    Parameters
+    ----------
+    shape : Shape
+        How counts fall, and how numbers lie.
+    rows : int
+        About how many rows, or pairs of a unit and an item, there are.
+    """
+
+    shape: Shape
+    rows: int
+
+    @property
+    def text(self) -> str:
+        """What is assumed."""
+        return self.shape.text
+
+    @singledispatchmethod
+    def answer(self, question: Any) -> Any:
+        """Return an answer of the form that the question has."""
+        raise InvalidParameter(f"A plan must be of a release of a table; got {type(question).__name__}.")
+
+    @answer.register
+    def _(self, question: CountQuestion) -> Counts:
+        if question.kind != "items":
+            return Counts(np.array([self.rows]), ())
+        domain = question.domain
+        if domain is not None and domain.hidden:
+            return self._count_hidden(domain.least, question.best)
+        if domain is not None and domain.numbered is not None:
+            # Spread over the range: the rest of it has no rows.
+            listed = min(domain.size, self.rows, MOST_LISTED)
+            places = np.arange(listed, dtype=np.int64) * (domain.size // listed)
+            counts = self._shuffle(self.shape.list_counts(listed, self.rows))
+            kept = counts > 0
+            return Counts(counts[kept], domain.numbered, places[kept])
+        known = None if domain is None else domain.known
+        labels: Sequence[str] = [f"item {place + 1}" for place in range(_ASSUMED)] if known is None else known
+        return Counts(self._shuffle(self.shape.list_counts(len(labels), self.rows)), labels)
+
+    def _count_hidden(self, least: int, best: int | None) -> Counts:
+        """Return the counts of labels that nobody listed, as an engine does: large enough ones, by label."""
+        # Of groups of a column: its shape need not say anything about labels.
+        shape = self.shape if self.shape.is_of_labels else parse_shape(OF_LABELS[0])
+        counts = shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
+        counts = counts[counts >= least][: None if best is None else best + 1]
+        labels = sorted(f"item {place + 1:07}" for place in range(counts.size))
+        return Counts(counts, tuple(labels))
+
+    def _shuffle(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return them in a fixed order that has nothing to do with labels or ranks."""
+        size = counts.size
+        # Steps of about the golden section that meet each place once: neighbors in rank lie far apart.
+        step = next(one for one in range(int(size * _GOLDEN) + 1, 2 * size + 2) if math.gcd(one, size) == 1)
+        return counts[np.arange(size, dtype=np.int64) * step % size]
+
+    @answer.register
+    def _(self, reading: ColumnReading) -> Numbers:
+        grid = reading.question.grid
+        recipe = dict(grid.recipe)
+        lower, unit = recipe.get("lower"), recipe.get("unit") or 1
+        ends = Ends(None if lower is None else float(lower), float(grid.edges[-1]), float(unit))
+        groups = max(1, len(reading.question.groups))
+        column = _Column(self._list_numbers(ends, groups))
+        counts = BucketCounts.of(column.numbers, grid=grid)
+        known = column.numbers.size * groups
+        # Whoever adds up clipped rows asks this column, and no table.
+        return Numbers(column, (counts,) * groups, known, 0)  # type: ignore[arg-type]
+
+    @answer.register
+    def _(self, reading: TotalReading) -> Figures:
+        clip, groups = reading.ends, max(1, len(reading.question.groups))
+        low, cap = float(clip.low * clip.step), float(clip.high * clip.step)
+        column = _Column(self._list_numbers(Ends(low, cap, (cap - low) / 1000), groups))
+        [total] = column.totals([clip])
+        known = total.known * groups
+        records = known if reading.of_mean else None
+        return Figures((Figure(total, records),) * groups, known, 0)
+
+    def _list_numbers(self, ends: Ends, groups: int) -> Floats:
+        return self.shape.list_numbers(ends, max(1, self.rows // groups))
+
+    @answer.register
+    def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike
+        # NaN stands for the middle of the range, whatever that is.
+        return iter([np.full(_REPORTED, np.nan)])
+
+
+@final
+@dataclass(frozen=True)
+class _Column:
+    """Made-up numbers that can be added up, as a question about a column can; all groups are alike."""
+
+    numbers: Floats
+
+    def totals(self, ranges: Sequence[StepRange]) -> tuple[Total, ...]:
+        """Return what they add up to, clipped to each range."""
+        # As whole numbers of any size: sums may have more than 64 bits.
+        return tuple(Total(sum(self._step(clip).tolist()), self.numbers.size, 0) for clip in ranges)
+
+    def square_totals(self, ranges: Sequence[StepRange]) -> tuple[SquareTotal, ...]:
+        """Return the same, with squared distances from the lower end of each range."""
+        found = []
+        for clip in ranges:
+            steps = self._step(clip).tolist()
+            squares = sum((step - clip.low) ** 2 for step in steps)
+            found.append(SquareTotal(sum(steps), len(steps), 0, squares))
+        return tuple(found)
+
+    def _step(self, clip: StepRange) -> NDArray[np.int64]:
+        return np.clip(np.floor(self.numbers / float(clip.step)), clip.low, clip.high).astype(np.int64)

@@ -1,0 +1,191 @@
+"""A plan: what a release will cost and give, as a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, final
+
+from sordino.cost import Cost
+from sordino.ledger import Preview
+from sordino.releases import plain
+from sordino.session.plans.widths import PlannedFigure
+from sordino.sheet import describe_spent, list_spent
+from sordino.tabular import Kind, Record, Tabular, list_row_columns
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PlannedChoice:
+    """How likely a release names the right items, of data that are assumed to be like that.
+
+    Attributes
+    ----------
+    like : str
+        What is assumed of the data.
+    right : float
+        How likely all that is named is right, and nothing that is right is left out for want of noise: of a
+        top k, that each item is one of the k largest; above a threshold, that just those above it are found.
+    share : float
+        The share of right items that is named, on average.
+    wrong : float
+        How many wrong ones are named, on average.
+    error : float
+        Standard error of `right`, from so many `runs`.
+    runs : int
+    """
+
+    like: str
+    right: float
+    share: float
+    wrong: float
+    error: float
+    runs: int
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan(Tabular):
+    """What a release will cost and give. Nothing was read but the schema, nothing was charged.
+
+    Attributes
+    ----------
+    release : str
+        Which release, such as "top_k".
+    epsilon : float or None
+        The budget that was asked for, or found for a goal.
+    rows : tuple of PlannedFigure
+        How wide intervals will be.
+    choices : tuple of PlannedChoice
+        How likely the right items are named; empty where nothing is chosen.
+    cost : Cost
+        What would be reserved at most.
+    account : Preview or None
+        What would be left of the account; None if nobody pays.
+    assumed : str
+        What is assumed of the data, in words; empty where nothing is.
+    left_out : tuple of str
+        Rules by which rows do not count, or count as something else, in words.
+    odds : str
+        What the cost means for one person, in one sentence.
+    method : str or None
+        How the items of a selection are found.
+    simulated : bool
+        True: what a plan shows comes from made-up or public data.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), ledger=None)
+    >>> plan = session.plan.histogram("product", epsilon=1, domain=["coffee", "rice", "tea"])
+    >>> [(row.figure, row.like, row.widest) for row in plan]
+    [('each count', 'any data', 18.0)]
+    """
+
+    release: str
+    epsilon: float | None
+    rows: tuple[PlannedFigure, ...]
+    choices: tuple[PlannedChoice, ...]
+    cost: Cost
+    account: Preview | None
+    assumed: str
+    left_out: tuple[str, ...]
+    odds: str
+    method: str | None = None
+    simulated: bool = True
+
+    def __iter__(self) -> Iterator[PlannedFigure]:
+        """Iterate over the figures."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return how many kinds of figures there are."""
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        epsilon = "" if self.epsilon is None else f", epsilon={self.epsilon:g}"
+        return f"Plan({self.release}{epsilon}, rows={len(self.rows)}, cost={self.cost})"
+
+    def __str__(self) -> str:
+        return "\n".join([*(_say_figure(row) for row in self.rows), *self.list_choices(), *self.list_notes()])
+
+    def list_records(self) -> list[Record]:
+        """Return the figures, each as a mapping of names."""
+        return [{field.name: getattr(row, field.name) for field in fields(row)} for row in self.rows]
+
+    def _list_columns(self) -> dict[str, Kind]:
+        return list_row_columns(self)
+
+    def list_choices(self) -> list[str]:
+        """Return how likely the right items are named, a sentence for each assumption."""
+        return [_say_choice(choice) for choice in self.choices]
+
+    def list_notes(self) -> list[str]:
+        """Return what stands below the figures, in sentences."""
+        notes = [f"Assumed: {self.assumed}."] if self.assumed else []
+        notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
+        return [*notes, f"Cost: {describe_spent(list_spent(self.cost))}.", self._say_account(), self.odds]
+
+    def _list_notes(self, rows: int) -> list[str]:  # noqa: ARG002 - there are few
+        return [*self.list_choices(), *self.list_notes(), "Nothing was read, nothing was charged."]
+
+    def _say_account(self) -> str:
+        seen = self.account
+        if seen is None:
+            return "Account: none; nobody pays, and nothing would remember it."
+        more = "any number" if seen.more is None else f"{seen.more:,}"
+        beside = "" if seen.epsilon_left is None else f" and epsilon {float(seen.epsilon_left):.9g}"
+        return (
+            f"Account {seen.account}: {seen.measure} {float(seen.left):.9g}{beside} would be left, enough "
+            f"for {more} more like it."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return {
+            "type": "Plan",
+            "release": self.release,
+            "epsilon": self.epsilon,
+            "method": self.method,
+            "rows": plain(self.rows),
+            "choices": plain(self.choices),
+            "spent": list_spent(self.cost),
+            "cost": self.cost.to_dict(),
+            "account": None if self.account is None else self.account.to_dict(),
+            "assumed": self.assumed,
+            "left_out": list(self.left_out),
+            "odds": self.odds,
+        }
+
+
+def _say_figure(row: PlannedFigure) -> str:
+    """Return one figure in words."""
+    if row.standard_error is not None and row.widest is None:
+        return f"{row.figure} ({row.like}): standard error {row.standard_error:.6g}."
+    if row.typical is None and row.widest is None:
+        return f"{row.figure} ({row.like}): no interval, or one without an end."
+    if row.narrowest == row.widest:
+        return f"{row.figure} ({row.like}): ± {_half(row.widest)}."
+    high = "without an end" if row.widest is None else f"± {_half(row.widest)} at most ({row.sure:.0%} sure)"
+    return f"{row.figure} ({row.like}): ± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}."
+
+
+def _half(width: float | None) -> str:
+    return "?" if width is None else f"{width / 2:.6g}"
+
+
+def _say_choice(one: PlannedChoice) -> str:
+    """Return how likely a choice is right, in words."""
+    return (
+        f"Right items ({one.like}): all of them with {_say_chance(one.right)}, give or take "
+        f"{math.ceil(200 * one.error)} points; on average {_say_chance(one.share)} of them and "
+        f"{one.wrong:.2g} wrong ones."
+    )
+
+
+def _say_chance(chance: float) -> str:
+    """Return a chance in percent, rounded down: a few runs are never certain."""
+    return "over 99 %" if chance > 0.99 else f"{math.floor(100 * chance)} %"

@@ -1,0 +1,236 @@
+"""Makes plans: one dry run where the noise alone decides, else some over made-up or public data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple, cast, final
+
+from sordino.constraints import COUNT, exact, shown
+from sordino.cost import Cost, compose
+from sordino.cost.odds import say_odds_of
+from sordino.data import CsvFormat, Source, open_source
+from sordino.errors import InvalidParameter
+from sordino.session.desk import Desk, Started
+from sordino.session.plans.choices import simulate_choice
+from sordino.session.plans.dry_run import Answers, DryRun, Outcome, PublicRows
+from sordino.session.plans.made_up import MadeUp
+from sordino.session.plans.plan import Plan, PlannedChoice
+from sordino.session.plans.rules import list_rules
+from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, is_shape, parse_shape
+from sordino.session.plans.widths import PlannedFigure, describe_law, describe_reports, describe_runs
+from sordino.session.request import CONFIDENCE, Request
+
+ROWS = 10_000
+"""About how many rows made-up data have where nobody says anything."""
+RUNS = 19
+"""How many dry runs show a width that depends on the data: in one of twenty the widest is too small."""
+_MOST_ROWS = 10**7
+# Of many figures, and of many labels, fewer runs are made unless somebody asks for more, so that a plan stays
+# quick: so many figures together.
+_FIGURES_IN_ALL = 96
+_LABELS_IN_ALL = 1 << 21
+_LEAST_RUNS = 3
+
+
+class _Assumption(NamedTuple):
+    """What is assumed of the data, and what is said of that."""
+
+    answers: tuple[Answers, ...]
+    said: str
+
+
+@final
+class Planner:
+    """Makes the plans of one session.
+
+    Parameters
+    ----------
+    desk : Desk
+        Of the session: its schema, its unit and its account are looked at.
+    form : CsvFormat
+        How its CSV files are written, and so public ones that are taken in their place.
+    before : sequence of Started
+        What stands before it in an open batch.
+    """
+
+    def __init__(self, desk: Desk, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
+        self._desk, self._form, self._before = desk, form, before
+
+    def make(self, request: Request[Any], *, like: Any, rows: Any, runs: Any) -> Plan:
+        """Return the plan of a request.
+
+        Raises
+        ------
+        SordinoError
+            Where the release would be refused before its charge; if what is assumed is no public shape or
+            public data.
+        """
+        assumed = self._assume(request, like, rows)
+        figures = len(name_figures(request)) * len(assumed.answers)
+        wanted = (
+            max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
+            if runs is None
+            else COUNT(f"{request.name}.runs", runs)
+        )
+        run = DryRun(self._desk, request, self._before)
+        return self._describe(run, assumed, wanted)
+
+    def _describe(self, run: DryRun, assumed: _Assumption, wanted: int) -> Plan:
+        first = run.run(assumed.answers[0], seed=1)
+        names = name_figures(run.request)
+        law = self._find_law(run, first, names)
+        cost = compose(*(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts))
+        choices = self._choose(run, assumed, first, wanted)
+        figures = [law] if law is not None else self._look(run, assumed, first, wanted, names)
+        if law is not None and not choices:
+            assumed = assumed._replace(said="")
+        request = cast("Any", run.request)
+        preview = run.preview
+        return Plan(
+            release=request.name,
+            epsilon=float(request.epsilon),
+            rows=tuple(figures),
+            choices=choices,
+            cost=cost,
+            account=preview,
+            assumed=assumed.said,
+            left_out=list_rules(run.request, self._desk),
+            odds=say_odds_of(cost, None if preview is None else preview.delta),
+            method=getattr(first.release, "method", None),
+        )
+
+    # ---- widths --------------------------------------------------------------------------------------------
+
+    def _find_law(self, run: DryRun, first: Outcome, names: Sequence[str]) -> PlannedFigure | None:
+        """Return the width on any data, where what measures is known before the charge."""
+        if run.request.name == "randomize":
+            return describe_reports(first.release, names[0])
+        measures = run.reservation.parts[-1]
+        confidence = getattr(first.release, "confidence", None) or CONFIDENCE
+        # A cost in its place: how many are measured depends on what is found.
+        return describe_law(measures, names[0], confidence)
+
+    def _look(
+        self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int, names: Sequence[str]
+    ) -> list[PlannedFigure]:
+        """Return the widths of dry runs over all that is assumed."""
+        figures = []
+        for place, answers in enumerate(assumed.answers):
+            # The first run of the first assumption was made already.
+            seeds = range(2 if place == 0 else 1, _limit_runs(run, wanted) + 1)
+            releases = [first.release] if place == 0 else []
+            if first.is_one_draw:
+                # Answers to the same question: what was prepared for it is not prepared again.
+                releases += [first.repeat(answers, seed) for seed in seeds]
+            else:
+                releases += [run.run(answers, seed).release for seed in seeds]
+            figures += describe_runs(releases, answers.text, names)
+        return figures
+
+    # ---- choices -------------------------------------------------------------------------------------------
+
+    def _choose(
+        self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int
+    ) -> tuple[PlannedChoice, ...]:
+        """Return how likely the right items are named, for each assumption; none where nothing is chosen."""
+        if run.request.name not in {"top_k", "above"}:
+            return ()
+        choices = []
+        for place, answers in enumerate(assumed.answers):
+            outcome = first if place == 0 else run.run(answers, seed=1)
+            chances = simulate_choice(run.request, outcome.drawn[0], wanted)
+            choices.append(
+                PlannedChoice(
+                    like=answers.text,
+                    right=chances.right,
+                    share=chances.share,
+                    wrong=chances.wrong,
+                    error=chances.error,
+                    runs=chances.runs,
+                )
+            )
+        return tuple(choices)
+
+    # ---- what is assumed -----------------------------------------------------------------------------------
+
+    def _assume(self, request: Request[Any], like: Any, rows: Any) -> _Assumption:
+        """Return where answers come from: made-up data of shapes, or public data."""
+        number = COUNT(f"{request.name}.rows", _guess_rows(request) if rows is None else rows)
+        if number > _MOST_ROWS:
+            raise InvalidParameter(f"{request.name}.rows must be at most {_MOST_ROWS}; got {number}.")
+        of_column = hasattr(request, "cap")
+        if like is None or is_shape(like):
+            written = (like,) if like is not None else OF_COLUMNS if of_column else OF_LABELS
+            shapes = [parse_shape(text) for text in written]
+            if not of_column and request.name != "randomize":
+                for shape in shapes:
+                    # What says nothing about labels is refused before anything is started.
+                    shape.list_counts(1, 1)
+            what = "rows" if of_column else "pairs of a unit and an item"
+            listed = ", ".join(shape.text for shape in shapes)
+            return _Assumption(
+                tuple(MadeUp(shape, number) for shape in shapes), f"{number:,} {what}, like {listed}"
+            )
+        if rows is not None:
+            raise InvalidParameter(
+                f"{request.name}.rows must not be given with public data, which have rows of their own."
+            )
+        source = self._open_public(request, like)
+        text = str(like) if isinstance(like, str | os.PathLike) else f"a public {source.kind}"
+        return _Assumption((PublicRows(text, source),), f"data like {text}, which is taken as public")
+
+    def _open_public(self, request: Request[Any], like: Any) -> Source:
+        """Open public or synthetic data; refuse the private source under another name."""
+        form = self._form if isinstance(like, str | os.PathLike) else CsvFormat()
+        # A text that is no shape and no file is more likely a shape that was mistyped.
+        if isinstance(like, str) and not _may_be_table(like):
+            parse_shape(like)
+        source = open_source(like, csv=form)
+        if self._desk.source.shares_rows(source):
+            given = str(like) if isinstance(like, str | os.PathLike) else f"a {source.kind}"
+            raise InvalidParameter(
+                f"{request.name}.like must be synthetic or public data; got {shown(given)}, which holds rows "
+                "of the private source. A plan of them would be a release that nobody pays for."
+            )
+        return source
+
+
+def _may_be_table(text: str) -> bool:
+    """Tell whether a text looks like a source: an address, or a path that is there, or a pattern."""
+    return "://" in text or "#" in text or "*" in text or Path(text).exists() or "." in text
+
+
+def _guess_rows(request: Request[Any]) -> int:
+    """Return about how many rows there are, as far as anybody said."""
+    hint = getattr(request, "size_hint", None)
+    return hint if isinstance(hint, int) and hint > 0 else ROWS
+
+
+def _limit_runs(run: DryRun, wanted: int) -> int:
+    """Return how many dry runs are made, by the public number of labels."""
+    domain = run.reservation.domain
+    labels = 1 if domain is None or domain.hidden or domain.known is None else len(domain.known)
+    return max(_LEAST_RUNS, min(wanted, _LABELS_IN_ALL // max(1, labels)))
+
+
+def name_figures(request: Any) -> tuple[str, ...]:
+    """Return what the figures of a release are called, in the order in which it has them."""
+    if request.name == "quantile":
+        wanted = request.q if isinstance(request.q, tuple) else (request.q,)
+        names = tuple(f"q {float(cast('Fraction', exact(one))):g}" for one in wanted)
+    else:
+        names = (
+            {
+                "count": "the number of rows",
+                "count_distinct_units": "the number of units",
+                "randomize": "each report",
+                "sum": "the sum",
+                "mean": "the mean",
+                "variance": "the variance",
+            }.get(request.name, "each count"),
+        )
+    grouped = getattr(request, "by", None) is not None
+    return tuple(f"{name} of each group" for name in names) if grouped else names

@@ -1,0 +1,43 @@
+"""Which rows do not count in a release, or count as something else: its public rules, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sordino.session.desk import Desk
+
+
+def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
+    """Return the rules by which a release drops, bounds or moves rows; how many it moves is private."""
+    rules = list(desk.list_left_out())
+    if (where := getattr(request, "where", None)) is not None:
+        rules.append(f"rows for which {where} does not hold")
+    labels = getattr(request, "by", None) or getattr(request, "item", None)
+    if labels is not None and getattr(request, "domain", None) is not None:
+        rules.append(f"rows whose {labels} is no label of the domain")
+    most = desk.unit.max_rows
+    if most is not None:
+        counted = "items" if hasattr(request, "item") else "rows"
+        rules.append(f"{counted} of a unit beyond {most}")
+    groups = getattr(request, "groups_per_unit", None)
+    if groups is not None and desk.unit.column is not None:
+        rules.append(f"groups of a unit beyond {groups}")
+    if hasattr(request, "cap"):
+        rules += _list_ends(request)
+    return tuple(rules)
+
+
+def _list_ends(request: Any) -> list[str]:
+    """Return what becomes of numbers beyond the ends of a column."""
+    rules = []
+    if request.lower is not None:
+        low = f"{float(request.lower):.12g}"
+        rules.append(f"what lies below {low} (it counts as {low})")
+    cap = f"{float(request.cap):.12g}"
+    if request.name == "quantile":
+        rules.append(f"what lies above {cap} (it counts as {cap})")
+    elif getattr(request, "bounds", None) is not None:
+        rules.append(f"what lies above {cap} (it counts as {cap}), and what a figure lies beyond its bounds")
+    else:
+        rules.append(f"what lies beyond a clip that is found, at most {cap} (it counts as the clip)")
+    return rules

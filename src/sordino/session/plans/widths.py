@@ -1,0 +1,152 @@
+"""How wide the intervals of a release will be: from its law where that is public, else from dry runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sordino.constraints import to_fraction
+from sordino.estimators.intervals import find_reach
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+
+ANY_DATA = "any data"
+"""What is assumed where a width follows from the noise alone."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PlannedFigure:
+    """How sure one kind of figure of a release will be.
+
+    Attributes
+    ----------
+    figure : str
+        Which figure, such as "each count" or "q 0.5".
+    like : str
+        What is assumed of the data; "any data" where nothing is.
+    narrowest, typical, widest : float or None
+        The narrowest, the median and the widest interval, in the unit of the figure. None: it has no end, or
+        none is released. Where nothing is assumed all three are the width that noise alone makes; an interval
+        that is cut at 0 is narrower.
+    sure : float
+        How likely no interval of the release is wider than `widest`, if the data are as assumed: 1 where
+        nothing is, else n/(n + 1) after n runs.
+    confidence : float or None
+        With which an interval covers the true figure.
+    standard_error : float or None
+        Of the noise, where it is the same for all data.
+    """
+
+    figure: str
+    like: str
+    narrowest: float | None
+    typical: float | None
+    widest: float | None
+    sure: float
+    confidence: float | None
+    standard_error: float | None = None
+
+
+def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigure | None:
+    """Return the width that a measurement has on any data; None where that depends on the data."""
+    if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism):
+        return None
+    width = 2 * find_reach(mechanism, to_fraction(confidence))
+    error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
+    return PlannedFigure(
+        figure=figure,
+        like=ANY_DATA,
+        narrowest=width,
+        typical=width,
+        widest=width,
+        sure=1.0,
+        confidence=confidence,
+        standard_error=error,
+    )
+
+
+def describe_reports(release: Any, figure: str) -> PlannedFigure:
+    """Return what is known of a report of one record: the law of its noise, on any data."""
+    return PlannedFigure(
+        figure=figure,
+        like=ANY_DATA,
+        narrowest=None,
+        typical=None,
+        widest=None,
+        sure=1.0,
+        confidence=None,
+        standard_error=release.standard_error,
+    )
+
+
+def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> list[PlannedFigure]:
+    """Return how wide the intervals of some releases were, of data that are assumed to be like that.
+
+    Parameters
+    ----------
+    releases : sequence
+        Of dry runs, all of one request.
+    like : str
+        What they assume.
+    names : sequence of str
+        What the figures of one release are called, one after the other; the last one stands for all others.
+    """
+    found: dict[str, list[tuple[float | None, Any]]] = {}
+    for release in releases:
+        for place, one in enumerate(_list_intervals(release)):
+            name = names[min(place % _period(release, names), len(names) - 1)]
+            found.setdefault(name, []).append(one)
+    sure = float(Fraction(len(releases), len(releases) + 1))
+    return [_summarize(name, like, sure, seen) for name, seen in found.items()]
+
+
+def _period(release: Any, names: Sequence[str]) -> int:
+    """Return after how many figures the names begin anew: each group has all of them."""
+    return len(names) if hasattr(release, "budgets") else 1 << 62
+
+
+def _summarize(name: str, like: str, sure: float, seen: list[tuple[float | None, Any]]) -> PlannedFigure:
+    known = [width for width, _ in seen if width is not None]
+    # Where some interval has no end, nothing is promised of the widest one.
+    whole = len(known) == len(seen) and all(map(math.isfinite, known))
+    finite = sorted(width for width in known if math.isfinite(width))
+    return PlannedFigure(
+        figure=name,
+        like=like,
+        narrowest=finite[0] if finite else None,
+        typical=float(np.median(known)) if whole else _median_or_none(seen),
+        widest=finite[-1] if whole else None,
+        sure=sure,
+        confidence=next((confidence for _, confidence in seen if confidence is not None), None),
+    )
+
+
+def _median_or_none(seen: list[tuple[float | None, Any]]) -> float | None:
+    """Return the median width, an interval without an end counting as the widest; None where it has none."""
+    ordered = sorted(math.inf if width is None else width for width, _ in seen)
+    middle = ordered[len(ordered) // 2]
+    return middle if math.isfinite(middle) else None
+
+
+def _list_intervals(release: Any) -> Iterator[tuple[float | None, float | None]]:
+    """Yield the width and the confidence of each interval of a release, in the order of its figures."""
+    confidence = getattr(release, "confidence", None)
+    for one in _list_parts(release):
+        low, high = getattr(one, "low", None), getattr(one, "high", None)
+        own = getattr(one, "confidence", confidence)
+        yield (None if low is None or high is None else float(high) - float(low)), own
+
+
+def _list_parts(release: Any) -> Iterable[Any]:
+    """Return the parts of a release that have an interval each."""
+    if hasattr(release, "budgets"):
+        # Of groups: each has a release of its own, of several quantiles perhaps.
+        return [part for row in release.rows for part in _list_parts(row.release)]
+    if isinstance(release, tuple):
+        return release
+    return release.rows if hasattr(release, "rows") else (release,)
