@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     )
     from sordino.sensitivity import COUNTING as COUNTING, Sensitivity as Sensitivity
     from sordino.session import Session as Session
+    from sordino.study import Study as Study
 
 # Which module of the package holds each public name.
 # Type checkers read the imports above, and Python this table; a test compares the two.
@@ -223,6 +224,7 @@ _HOMES = {
     "session": ("Session",),
     "smooth": ("smooth",),
     "statements": ("statements",),
+    "study": ("Study",),
 }
 
 # Hidden from type checkers, which would take every name for known.

@@ -256,6 +256,12 @@ def _list_parts(started: Iterable[Started[Any]]) -> tuple[Any, ...]:
     return tuple(part for one in started for part in one.reservation.parts)
 
 
+def add_costs(started: Iterable[Started[Any]]) -> Cost:
+    """Return what releases may spend together; their list is fixed."""
+    # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
+    return compose(*(part if isinstance(part, Cost) else part.cost for part in _list_parts(started)))
+
+
 @final
 @dataclass(frozen=True)
 class _InBatch:
@@ -379,14 +385,7 @@ class Batch:
     @property
     def cost(self) -> Cost:
         """What all of it costs together."""
-        return compose(
-            *(
-                # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
-                part if isinstance(part, Cost) else part.cost
-                for started, _, _ in self.asked
-                for part in started.reservation.parts
-            )
-        )
+        return add_costs(started for started, _, _ in self.asked)
 
     def add(self, started: Started[Any], progress: Progress | None) -> Pending:
         """Take one more release."""
