@@ -18,7 +18,7 @@ from sordino.errors import BudgetExceeded
 from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (
-    "The folder of the run was written, but the ledger did not say that it has kept all of its releases: take "
+    "The folder of the run was written, but the ledger did not say that it has kept all releases: take "
     "it for the only copy. Its charge stays; do not run it again for that."
 )
 
