@@ -145,7 +145,9 @@ def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path, monkeyp
     text = STUDY.replace('path = "orders.csv"', 'path = "postgresql://me:${SHOP_SECRET}@nowhere.invalid/x#t"')
     monkeypatch.delenv("SHOP_SECRET", raising=False)
     said = refused(tmp_path, text)
-    assert said.startswith(f"line {line_of(text, 'path =')}: The environment must have a variable SHOP_SECRET")
+    assert said.startswith(
+        f"line {line_of(text, 'path =')}: The environment must have a variable SHOP_SECRET"
+    )
     monkeypatch.setenv("SHOP_SECRET", "geheim")
     digest = sd.Study.load(tmp_path / "study.toml").digest
     (tmp_path / "budget.db").unlink()
@@ -183,7 +185,9 @@ def test_what_the_table_does_not_have_is_said_with_the_line_of_the_release(tmp_p
 
 
 def test_a_source_or_an_account_that_is_not_there(tmp_path):
-    assert "nothing was found" in refused(tmp_path, STUDY.replace("orders.csv", "orders.csw"), sd.DataSourceError)
+    assert "nothing was found" in refused(
+        tmp_path, STUDY.replace("orders.csv", "orders.csw"), sd.DataSourceError
+    )
     (tmp_path / "budget.db").unlink()
     text = STUDY.replace('name = "shop"\n\n[budget]', 'name = "shob"\n\n[budget]')
     assert "There is no account 'shob'" in refused(tmp_path, text, sd.LedgerError)
