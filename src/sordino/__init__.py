@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         InvalidParameter as InvalidParameter,
         LedgerConflict as LedgerConflict,
         LedgerError as LedgerError,
+        RunLost as RunLost,
+        RunTaken as RunTaken,
         SimulatedRelease as SimulatedRelease,
         SordinoError as SordinoError,
         StreamClosed as StreamClosed,
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
     )
     from sordino.sensitivity import COUNTING as COUNTING, Sensitivity as Sensitivity
     from sordino.session import Session as Session
+    from sordino.study import Study as Study
 
 # Which module of the package holds each public name.
 # Type checkers read the imports above, and Python this table; a test compares the two.
@@ -137,6 +140,8 @@ _HOMES = {
         "InvalidParameter",
         "LedgerConflict",
         "LedgerError",
+        "RunLost",
+        "RunTaken",
         "SimulatedRelease",
         "SordinoError",
         "StreamClosed",
@@ -226,6 +231,7 @@ _HOMES = {
     "session": ("Session",),
     "smooth": ("smooth",),
     "statements": ("statements",),
+    "study": ("Study",),
 }
 
 # Hidden from type checkers, which would take every name for known.

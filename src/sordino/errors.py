@@ -66,6 +66,14 @@ class LedgerConflict(LedgerError):
     """The account, charge or slot is not what the caller says it is."""
 
 
+class RunTaken(LedgerConflict):
+    """An account was charged for this run before; it is charged for a run once."""
+
+
+class RunLost(RunTaken):
+    """A run was charged before, and what it released is not there, or not yet; nothing was charged now."""
+
+
 class ClaimBroken(SordinoError):
     """An audit refuted a privacy claim for certain: more is lost than the mechanism declares."""
 

@@ -1,7 +1,7 @@
 """The command `sordino`. Its stdout and its exit code are the release; stderr is for the data holder alone.
 
 Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
-broken, 7 released but not kept, 1 a bug, 130 interrupted.
+broken, 7 released but not kept, 8 a run was paid before and cannot be finished, 1 a bug, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _COMMANDS = {
     "variance": ("numbers", "Release the variance and the standard deviation of a column of numbers."),
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
+    "init": ("init", "Write a study of a table: its columns and a few questions, and no row."),
+    "run": ("study", "Make all releases of a study, and write them into a folder."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("ledger", "Accounts with a budget."),
     "report": ("report", "Write a page about releases: pictures, how sure, what they cost."),
@@ -116,6 +118,9 @@ def code_of(error: errors.SordinoError) -> int:
         return 4
     if isinstance(error, errors.ClaimBroken):
         return 6
+    # Neither would a job that tries again be told anything else, nor is the ledger away.
+    if isinstance(error, errors.RunTaken):
+        return 8
     # A job that takes it for "the ledger is away" would release again, and pay again.
     if isinstance(error, NotKeptError):
         return 7

@@ -45,9 +45,6 @@ from sordino.cli.output import (
     describe_found,
     describe_release,
     describe_rows,
-    encode_json,
-    format_cell,
-    format_csv_line,
     without_gaps,
     write_lines,
 )
@@ -69,6 +66,7 @@ from sordino.releases import Verdict, plain
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
 from sordino.sheet import Sheet, describe_receipt, escape_controls
+from sordino.sheet_text import encode_json, format_cell, format_csv_line
 
 COLUMNS = ("item", "estimate", "low", "high", "gap")
 BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."

@@ -68,7 +68,16 @@ HEADINGS = {
         "--date-format",
         "--plink",
     ],
-    "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],
+    "Output": [
+        "--run-id",
+        "--dry-run",
+        "--format",
+        "--output",
+        "--keep",
+        "--simultaneous",
+        "--quiet",
+        "--help",
+    ],
     "Fine tuning": [
         "--method",
         "--kth-count",

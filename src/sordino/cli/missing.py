@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sordino.cli.output import format_cell, format_share
+from sordino.cli.output import format_share
+from sordino.sheet_text import format_cell
 
 
 def describe_missing(kind: str, column: str, release: Any) -> tuple[list[str], list[str]]:

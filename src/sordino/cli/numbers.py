@@ -35,7 +35,7 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_found, describe_range, describe_release, format_cell
+from sordino.cli.output import describe_found, describe_range, describe_release
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
@@ -46,6 +46,7 @@ from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
 from sordino.session.request import CONFIDENCE
 from sordino.sheet import Sheet, describe_spent, list_spent
+from sordino.sheet_text import format_cell
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "

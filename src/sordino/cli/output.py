@@ -5,11 +5,8 @@ It is written at once, when all is known.
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -21,6 +18,7 @@ from sordino.cli.options import UnitOptions, choose_format
 from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
 from sordino.sheet import Sheet, describe_receipt, describe_spent, escape_controls, list_facts, list_noises
+from sordino.sheet_text import format_cell, write_csv, write_json
 
 # Only for type checkers: what writes a release needs nothing that reads a table.
 if TYPE_CHECKING:
@@ -41,39 +39,6 @@ MEASURED_SET = "estimate: the fresh measurement as a whole number inside the int
 A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
-# Control characters beyond ASCII, and signs that turn the direction of what follows.
-_MORE_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-# These facts stand on every line of CSV, because lines are taken out of their file.
-MARKS = (
-    "standard_error",
-    "range_low",
-    "range_high",
-    "numbers_share",
-    "numbers_share_low",
-    "numbers_share_high",
-    "left_out",
-    "success",
-    "model",
-    "warning",
-    "confidence",
-    "adjacency",
-    "unit",
-    "max_rows",
-    "domain",
-    "noise",
-    "measure_noise",
-    "simulated",
-    "kept",
-    "epsilon",
-    "delta",
-    "rho",
-    "failures",
-    "id",
-    "time",
-    "account",
-    "version",
-    "schema",
-)
 
 
 def write_rows(
@@ -100,13 +65,9 @@ def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> No
     all.
     """
     if form == "json":
-        text = encode_json({**sheet.facts, "rows": list(sheet.rows)}, indent=2) + "\n"
+        text = write_json(sheet)
     elif form == "csv":
-        marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts}
-        names = [*sheet.columns, *marks]
-        lines: list[Sequence[Any]] = [names]
-        lines += ([{**row, **marks}.get(name) for name in names] for row in sheet.rows)
-        text = "".join(format_csv_line(line) + "\n" for line in lines)
+        text = write_csv(sheet)
     else:
         # Where nobody looks at a terminal the width is fixed.
         text = _draw_table(sheet, fixed=output is not None or not sys.stdout.isatty())
@@ -117,16 +78,6 @@ def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> No
         output.finish()
     else:
         write_lines([text.removesuffix("\n")] if text else [])
-
-
-def encode_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON with letters of all alphabets as they are, and all control characters spelled out.
-
-    JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not steer it.
-    """
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    # They stand inside of strings alone.
-    return _MORE_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -142,14 +93,6 @@ def write_lines(lines: Iterable[str]) -> None:
         raise
     except OSError:
         raise DataSourceError(LOST.format("stdout")) from None
-
-
-def format_csv_line(values: Iterable[Any]) -> str:
-    """Return one line of CSV without its end; a label with a CR or LF is quoted."""
-    written = io.StringIO()
-    # With this end of line the writer quotes a field that holds either of its two characters.
-    csv.writer(written, lineterminator="\r\n").writerow([format_cell(value) for value in values])
-    return written.getvalue().removesuffix("\r\n")
 
 
 def _draw_table(sheet: Sheet, *, fixed: bool) -> str:
@@ -193,20 +136,6 @@ def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _has_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
-
-
-def format_cell(value: Any, digits: int | None = None) -> str:
-    """Return a cell: nothing for None, and numbers with that many digits after the point.
-
-    With `digits=None` they have as many as they need.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return "; ".join(map(str, value))
-    if isinstance(value, float):
-        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def format_figure(value: Any) -> str:

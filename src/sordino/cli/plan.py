@@ -20,7 +20,7 @@ from sordino.cli.options import (
     gather,
     statement_options,
 )
-from sordino.cli.output import encode_json, write_lines
+from sordino.cli.output import write_lines
 from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
@@ -36,6 +36,7 @@ from sordino.mechanisms import (
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
 from sordino.sensitivity import Adjacency, Sensitivity
+from sordino.sheet_text import encode_json
 
 # Each name with its constructor, the options that it needs and those that it takes.
 _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {

@@ -37,7 +37,7 @@ from sordino.cli.options import (
     plan_options,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
-from sordino.cli.output import SIMULATED, format_csv_line, write_lines
+from sordino.cli.output import SIMULATED, write_lines
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
@@ -52,6 +52,7 @@ from sordino.receipt import Receipt
 from sordino.session import LocalReports
 from sordino.session.local import build_reports
 from sordino.sheet import describe_receipt
+from sordino.sheet_text import format_csv_line
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "

@@ -6,12 +6,13 @@ Several releases that are charged together: all of them fit, or nothing is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
 from sordino.data import PrivacyUnit, Source
+from sordino.data.sources.shared import Readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
 from sordino.figures import Derivable
@@ -56,10 +57,30 @@ class Started(Generic[R]):
 
 
 @final
+@dataclass(frozen=True)
+class Errand:
+    """On what errand a batch is charged: what the ledger has of it, and under which run.
+
+    Attributes
+    ----------
+    label : str
+        What the ledger calls the charge.
+    run : str
+        The account is charged at most once for it.
+    detail : dict
+        What is recorded beside the releases; public.
+    """
+
+    label: str
+    run: str
+    detail: dict[str, Any]
+
+
+@final
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("entropy", "ledger", "memory", "payments", "source", "unit")
+    __slots__ = ("_readings", "_salt", "entropy", "ledger", "memory", "payments", "source", "unit")
 
     def __init__(
         self,
@@ -71,6 +92,19 @@ class Desk:
     ) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments, self.memory = Payments(), memory
+        self._readings: Readings | None = None
+        self._salt: bytes | None = None
+
+    def for_batch(self) -> Desk:
+        """Return a desk like this one for the releases of one batch, which read the source together.
+
+        It runs once: what its releases share is dropped then.
+        """
+        source, readings = self.source.share()
+        desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory)
+        desk.payments, desk._readings = self.payments, readings
+        desk._salt = None if readings is None else self.salt()
+        return desk
 
     @property
     def price(self) -> Price | None:
@@ -79,6 +113,10 @@ class Desk:
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
+        # Releases of one batch choose the same rows of a unit, so that these are chosen once. For each salt
+        # every one of them is private, and so all of them together are (docs/proofs/numbers.md).
+        if self._salt is not None:
+            return self._salt
         # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
@@ -102,10 +140,20 @@ class Desk:
         return Started(request.name, next(steps), steps)
 
     @no_remnants
-    def run(self, asked: Sequence[tuple[Started[Any], Progress | None]]) -> list[Any]:
-        """Charge everything, then let one after the other read and release."""
+    def run(
+        self, asked: Sequence[tuple[Started[Any], Progress | None]], errand: Errand | None = None
+    ) -> list[Any]:
+        """Charge everything, then let one after the other read and release.
+
+        With an `errand` the ledger has its name and its run, and takes each run once.
+        """
+        parts, label, detail = self._describe([started for started, _ in asked])
+        run = None
+        if errand is not None:
+            label, run, detail = errand.label, errand.run, errand.detail | detail
+        shared = nullcontext() if self._readings is None else closing(self._readings)
         # The charge is durable before any row is read.
-        with self._charge(*self._describe([started for started, _ in asked])) as payer:
+        with shared, self._charge(parts, label, detail, run) as payer:
             # One for all: what was kept of a batch is found under one id.
             receipt = payer.receipt
             self.payments.note(receipt, payer)
@@ -177,12 +225,23 @@ class Desk:
             yield stream
 
     def _charge(
-        self, parts: tuple[Any, ...], label: str, detail: dict[str, Any]
+        self, parts: tuple[Any, ...], label: str, detail: dict[str, Any], run: str | None = None
     ) -> AbstractContextManager[Payer]:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
-        return self.ledger.reserve(parts, label=label, detail=detail, **self._about)
+        return self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
+
+    def check_budget(self, asked: Sequence[Started[Any]]) -> None:
+        """Refuse releases that do not fit together in what the account has left; nothing is charged.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict
+            As the charge would.
+        """
+        if self.ledger is not None:
+            self.ledger.check(_list_parts(asked), **self._about)
 
     @property
     def _about(self) -> dict[str, Any]:
@@ -213,6 +272,12 @@ class Desk:
 def _list_parts(started: Iterable[Started[Any]]) -> tuple[Any, ...]:
     """Return what all of them may spend, one after the other."""
     return tuple(part for one in started for part in one.reservation.parts)
+
+
+def add_costs(started: Iterable[Started[Any]]) -> Cost:
+    """Return what releases may spend together; their list is fixed."""
+    # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
+    return compose(*(part if isinstance(part, Cost) else part.cost for part in _list_parts(started)))
 
 
 @final
@@ -325,9 +390,11 @@ class Batch:
         What all of it costs together. Its list is fixed, so the tight views hold: `batch.cost.epsilon(1e-6)`.
     """
 
-    __slots__ = ("asked",)
+    __slots__ = ("asked", "desk")
 
-    def __init__(self) -> None:
+    def __init__(self, desk: Desk) -> None:
+        # Its releases read the source together.
+        self.desk = desk.for_batch()
         self.asked: list[tuple[Started[Any], Progress | None, Pending]] = []
 
     def __repr__(self) -> str:
@@ -336,14 +403,7 @@ class Batch:
     @property
     def cost(self) -> Cost:
         """What all of it costs together."""
-        return compose(
-            *(
-                # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
-                part if isinstance(part, Cost) else part.cost
-                for started, _, _ in self.asked
-                for part in started.reservation.parts
-            )
-        )
+        return add_costs(started for started, _, _ in self.asked)
 
     def add(self, started: Started[Any], progress: Progress | None) -> Pending:
         """Take one more release."""

@@ -145,7 +145,7 @@ class SessionBase:
         """
         if self._batch is not None:
             raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
-        self._batch = batch = Batch()
+        self._batch = batch = Batch(self._desk)
         try:
             yield batch
         finally:
@@ -153,7 +153,7 @@ class SessionBase:
             self._batch = None
         if batch.asked:
             # The list is fixed from here on, before anything is read.
-            releases = self._desk.run([(started, progress) for started, progress, _ in batch.asked])
+            releases = batch.desk.run([(started, progress) for started, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
 
@@ -322,7 +322,8 @@ class SessionBase:
         """Release now, or with the batch that is open."""
         # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
         before = [] if self._batch is None else [started for started, *_ in self._batch.asked]
-        started = self._desk.start(request, before)
+        desk = self._desk if self._batch is None else self._batch.desk
+        started = desk.start(request, before)
         # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
             self._desk.run([(started, progress)])[0]

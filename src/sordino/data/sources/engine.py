@@ -138,6 +138,12 @@ class Engine:
         """Make rows from outside available in this engine as the table `lent`, a stream."""
         self.connection.register("lent", _LentRows(start))
 
+    def lend_from(self, source: Engine, statement: str) -> None:
+        """Lend the rows that an engine beside has; whoever opened that engine closes it."""
+        self._sources.append(source)
+        self.measure = source.progress
+        self.lend(source.select(statement))
+
     def select(self, statement: str) -> Callable[[], Any]:
         """Return a function that starts reading a SELECT of this engine; another engine is lent its rows."""
         return lambda: self.connection.sql(statement)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
+from sordino.data.sources.shared import Readings
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
@@ -69,19 +70,32 @@ class Backend(Protocol):
 @final
 @dataclass(frozen=True)
 class ReaderBackend:
-    """Sources whose rows become a table of our own engine."""
+    """Sources whose rows become a table of our own engine.
+
+    Parameters
+    ----------
+    reader : Reader
+        What makes the rows.
+    readings : Readings, optional
+        What the questions of one batch share.
+    """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
+    readings: Readings | None = None
     dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
+        if self.readings is not None:
+            return self.readings.scan(self.reader, indices)
         return _scan_in_engine(self.reader, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask a fresh engine."""
         rehearsed(columns, asked)
+        if self.readings is not None:
+            self.readings.note(columns, asked)
 
 
 @contextmanager
@@ -266,6 +280,18 @@ class Source:
         """
         kinds = list(self.columns.values())
         self.backend.rehearse({index: kinds[index] for index in indices}, asked)
+
+    def share(self) -> tuple[Source, Readings | None]:
+        """Return this source for the questions of one batch, and what they share; None if nothing is.
+
+        Whoever asks for it closes what is shared, after the last question.
+        """
+        # A server answers each question in a snapshot of its own.
+        if not isinstance(self.backend, ReaderBackend):
+            return self, None
+        # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
+        readings = Readings(spools=self.texts)
+        return replace(self, backend=replace(self.backend, readings=readings)), readings
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""

@@ -36,6 +36,7 @@ def request(
     adjacency: str | None,
     detail: dict[str, Any] | None,
     allow_approximate: bool,
+    run: str | None = None,
 ) -> tuple[str, Amounts, str, dict[str, Any]]:
     """Return the label, the exact worst case, the key and the parameters of a reservation.
 
@@ -80,14 +81,21 @@ def request(
         {
             **about,
             "account": account.name,
-            # 128 random bits, made here: no other charge has them, whoever makes it.
-            "charge": nonce(),
+            # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
+            # own, which the database takes once.
+            "charge": nonce() if run is None else id_of_run(account.name, text(run, "run")),
             **parameters_of(asked),
             "digest": digest,
             "lock": chained(key),
             "body": body_of(digest=digest, **facts),
         },
     )
+
+
+def id_of_run(account: str, run: str) -> str:
+    """Return the id of the one charge that an account may be charged with for a run."""
+    # Of 128 bits, as every id has. Two lines, so that no two pairs of names make one text.
+    return chained(f"run\n{account}\n{run}")[:32]
 
 
 def parameters_of(amounts: Sums) -> dict[str, int]:

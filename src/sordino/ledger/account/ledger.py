@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import ADJACENCY, COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, shown, text
-from sordino.errors import InvalidParameter, LedgerConflict
+from sordino.errors import InvalidParameter, LedgerConflict, RunTaken
 from sordino.ledger import schema as schema_module
-from sordino.ledger.account.changes import give_up, grant_share, parameters_of, request
+from sordino.ledger.account.changes import give_up, grant_share, id_of_run, parameters_of, request
 from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
@@ -575,6 +575,7 @@ class Ledger:
         adjacency: str | None = None,
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
+        run: str | None = None,
     ) -> Charge:
         """Charge the worst case of what is about to be released; durable when this returns.
 
@@ -591,11 +592,16 @@ class Ledger:
             `to_dict`.
         allow_approximate : bool
             Whether mechanisms with `exact = False` may draw from this charge.
+        run : str, optional
+            Names what the charge is for, such as the job of one night. The account is charged at most once
+            under one name, by whichever process is first: `find_run` finds that charge.
 
         Raises
         ------
         BudgetExceeded
             If it does not fit in what remains.
+        RunTaken
+            If the account was charged for this run before. Nothing is charged now.
         LedgerConflict
             If a unit, source or adjacency is not the account's.
         LedgerError
@@ -614,10 +620,18 @@ class Ledger:
             adjacency=adjacency,
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
+            run=run,
         )
-        # Somebody may have given something back between the refusal and this look: then it is tried again.
-        while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
-            self._pages.refuse(worst.rounded_up(), what="This release", then="Nothing was read or released.")
+        try:
+            # Somebody may have given something back between the refusal and this look: then it is tried
+            # again.
+            while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
+                self._refuse_taken(run)
+                self._pages.refuse(worst.rounded_up(), what="This release", then=NOTHING_READ)
+        except LedgerConflict:
+            # No two charges have one id, and that of a run follows from its name.
+            self._refuse_taken(run)
+            raise
         # From here on the charge is in the ledger, and stays there whatever becomes of this object.
         return Charge(
             store=self._store,
@@ -632,6 +646,60 @@ class Ledger:
             time=json_of(parameters["body"])["time"],
             allow_approximate=allow_approximate,
         )
+
+    def check(
+        self,
+        chargeable: Any,
+        *,
+        unit: Any = None,
+        source: str | os.PathLike[str] | None = None,
+        adjacency: str | None = None,
+    ) -> None:
+        """Refuse what `reserve` would refuse in this moment; nothing is charged.
+
+        Parameters
+        ----------
+        chargeable : mechanism, cost, or tuple of those
+            Their costs are added on the meter of the account.
+        unit, source, adjacency : optional
+            As for `reserve`.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict, LedgerError, InvalidParameter
+            As for `reserve`.
+        """
+        about = {"unit": unit, "source": source, "adjacency": adjacency}
+        more: dict[str, Any] = {"label": "check", "detail": None, "allow_approximate": False}
+        _, worst, _, _ = request(self._pages.facts, things(chargeable), **about, **more)
+        self._pages.refuse(worst.rounded_up(), what="This release", then=NOTHING_READ)
+
+    def find_run(self, run: str) -> ChargeLine | None:
+        """Return the charge that was made for a run; None if there is none.
+
+        Parameters
+        ----------
+        run : str
+            As it was named to `reserve`.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read.
+        """
+        row = self._pages.find_charge(id_of_run(self.account, text(run, "run")))
+        return None if row is None else line_of(row, self._pages.facts.meter)
+
+    def _refuse_taken(self, run: str | None) -> None:
+        """Raise if the account was charged for a run before."""
+        if run is not None and self.find_run(run) is not None:
+            raise RunTaken(
+                f"Account {self.account!r} was charged for run {run!r} before, and no run is charged twice. "
+                f"{NOTHING_READ}"
+            )
+
+
+NOTHING_READ = "Nothing was read or released."
 
 
 def _ledger_url(url: str | os.PathLike[str]) -> str:

@@ -89,15 +89,20 @@ class Pages:
             )
         self._sound = True
 
-    def charge(self, key: str) -> ChargeRow:
-        """Return one charge."""
+    def find_charge(self, key: str) -> ChargeRow | None:
+        """Return one charge; None if there is none."""
         with self.reading() as (_, rows):
             found = rows(schema.ONE_CHARGE, account=self.name, charge=text(key, "key"))
-        if not found:
+        return ChargeRow(*found[0]) if found else None
+
+    def charge(self, key: str) -> ChargeRow:
+        """Return one charge."""
+        found = self.find_charge(key)
+        if found is None:
             raise LedgerError(
                 f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them."
             )
-        return ChargeRow(*found[0])
+        return found
 
     def sheet(self, key: str, part: int) -> Sheet:
         """Return what is kept of a charge; part 0 is the first release, and of most charges the only one."""

@@ -1,0 +1,244 @@
+"""`sordino init`: a study of a table, from its columns and a few questions. No row is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sordino.address import without_password
+from sordino.cli._say import say
+from sordino.cli.grouped import GroupedCommand
+from sordino.cli.options import NUMBER, SOURCE, CsvOptions, csv_options
+from sordino.cli.outlet import OutputFile
+from sordino.cli.output import write_lines
+from sordino.cli.work import make_csv_format
+from sordino.constraints import COUNT, POSITIVE, did_you_mean
+from sordino.data import PrivacyUnit, Source, open_source
+from sordino.errors import InvalidParameter, LedgerError
+from sordino.ledger import Budget, Ledger
+from sordino.study.kinds import build_request, find_kind, list_kinds, list_parameters, list_required
+from sordino.study.template import TO_COMPLETE, Draft, write_study
+
+T = TypeVar("T")
+_FILE_IN_ADDRESS = re.compile(r"(duckdb|excel):(.*)", re.DOTALL)
+_COLUMNS = ("item", "column", "by")
+"""Parameters that name a column."""
+
+
+@click.command("init", cls=GroupedCommand)
+@SOURCE
+@click.option(
+    "--output", default="study.toml", show_default=True, metavar="FILE", help="The study; a new file."
+)
+@csv_options
+def init(source: str, output: str, csv: CsvOptions) -> None:
+    """Write a study of SOURCE, which `sordino run` makes: from its columns and a few questions, and no row.
+
+    Where nobody can be asked (standard input is no terminal) it has lines that must be completed.
+    """
+    form = make_csv_format(csv)
+    opened = open_source(source, csv=form)
+    file = OutputFile(Path(output))
+    file.claim()
+    folder = Path(output).parent
+    shown = _strip_secret(source)
+    known: dict[str, Any] = {
+        "name": _name_after(source),
+        "source": _name_from(folder, shown),
+        "columns": opened.columns,
+        "form": form,
+        "secret": shown != source,
+    }
+    asked = _ask_all(opened, source, folder, known["name"]) if _can_ask() else {}
+    text = write_study(Draft(**known | asked))
+    file.add(text)
+    file.finish()
+    left = text.count(TO_COMPLETE)
+    todo = f" Complete the {left} places in it that say so, and its releases." if left else ""
+    write_lines([f"Wrote {output}.{todo} See what it costs: sordino run {output} --dry-run"])
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _strip_secret(source: str) -> str:
+    """Return a source as it may be written down: an address without user and password."""
+    return without_password(source) if "://" in source else source
+
+
+def _name_after(source: str) -> str:
+    """Return a name for the study, made of that of its table."""
+    last = source.rpartition("#")[2] if "#" in source else Path(source).name.partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40] or "study"
+
+
+def _name_from(folder: Path, source: str) -> str:
+    """Return a source as it is named from the folder of the study."""
+    if "://" in source or source.startswith("/"):
+        return source
+    named = _FILE_IN_ADDRESS.fullmatch(source)
+    path = named[2] if named else source
+    moved = path if path.startswith("/") else os.path.relpath(path, folder)
+    return f"{named[1]}:{moved}" if named else moved
+
+
+# ---- questions ---------------------------------------------------------------------------------------------
+
+
+def _ask(question: str, check: Callable[[str], T], default: str | None = None) -> T:
+    """Ask until the answer is one; what is wrong with the others is said."""
+    while True:
+        answer: str = click.prompt(question, default=default, err=True, type=str, show_default=bool(default))
+        try:
+            return check(answer.strip())
+        except (InvalidParameter, LedgerError) as error:
+            say(f"  {error}")
+        except click.BadParameter as error:
+            say(f"  {error.message}")
+
+
+def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, Any]:
+    say("Columns: " + ", ".join(f"{column} ({kind})" for column, kind in opened.columns.items()))
+    unit = _ask_unit(opened)
+    epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
+    ledger = _ask("File of the ledger", str, "budget.db")
+    account = _ask("Account of it that pays", str, name)
+    _offer_account(folder, ledger, account, unit, source)
+    return {
+        "unit": unit,
+        "epsilon": epsilon,
+        "ledger": ledger,
+        "account": account,
+        "releases": _ask_releases(opened, folder),
+    }
+
+
+def _ask_unit(opened: Source) -> dict[str, Any]:
+    def check(answer: str) -> str | None:
+        if answer == "row" and "row" not in opened.columns:
+            return None
+        opened.label_index(answer, "The column of the unit")
+        return answer
+
+    column = _ask("Whom does a row belong to? A column; or row, if each row is somebody else", check)
+    if column is None:
+        return {"row": True}
+    most = _ask(
+        "How many rows of one of them count at most", lambda answer: COUNT("It", _read_value(answer)), "1"
+    )
+    return {"column": column, "max_rows": most}
+
+
+def _read_epsilon(answer: str) -> Fraction:
+    value: Fraction = POSITIVE("It", NUMBER.convert(answer, None, None))
+    return value
+
+
+def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any], source: str) -> None:
+    """Make the account, if it is not there and that is wanted."""
+    url = ledger if "://" in ledger else str(folder / ledger)
+    try:
+        Ledger.open(url, account=account)
+    except LedgerError:
+        pass
+    else:
+        return
+    say("There is no such account. It has a budget for its whole life, from which each run takes its part.")
+
+    def make(answer: str) -> None:
+        if answer == "no":
+            return
+        budget = Budget(epsilon=_read_epsilon(answer))
+        whom = PrivacyUnit.row() if "row" in unit else PrivacyUnit(unit["column"])
+        Ledger.create(url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source)
+
+    _ask("Make it now? Its budget as an epsilon; or no", make, "no")
+
+
+def _ask_releases(opened: Source, folder: Path) -> list[dict[str, Any]]:
+    say(f"Releases: {', '.join(list_kinds())}. They share the budget evenly.")
+    found: list[dict[str, Any]] = []
+
+    def check(answer: str) -> str | None:
+        if answer != "end":
+            find_kind(answer)
+        return answer
+
+    while True:
+        kind = _ask("Kind of the next release; or end", check, "end")
+        if kind == "end":
+            # A study without any would be refused.
+            if found:
+                return found
+            say("  A study must have at least one release.")
+            continue
+        found.append(_ask_release(str(kind), opened, folder, [one["name"] for one in found]))
+
+
+def _ask_release(name: str, opened: Source, folder: Path, taken: list[str]) -> dict[str, Any]:
+    """Ask for what a release of a kind needs, until it is one."""
+    kind = find_kind(name)
+    meanings = list_parameters(kind)
+    while True:
+        said = {
+            one: _ask(f"  {meanings[one].rstrip('.')} ({one})", _reader_of(one, opened, folder))
+            for one in list_required(kind)
+            if one != "epsilon"
+        }
+        try:
+            build_request(kind, said, Fraction(1), str(folder))
+        except InvalidParameter as error:
+            say(f"  {error}")
+            continue
+        about = next((f"_{said[one]}" for one in _COLUMNS if one in said), "")
+        plain = re.sub(r"[^A-Za-z0-9_]+", "-", f"{name}{about}")[:60]
+        same = sum(one == plain or one.startswith(f"{plain}-") for one in taken)
+        return {"kind": name, "name": f"{plain}-{same + 1}" if same else plain, **said}
+
+
+def _reader_of(parameter: str, opened: Source, folder: Path) -> Callable[[str], Any]:
+    """Return what makes a value of an answer, by the parameter that it is for."""
+    if parameter in _COLUMNS:
+
+        def read_column(answer: str) -> str:
+            if answer not in opened.columns:
+                raise InvalidParameter(
+                    f"It must be a column of the table.{did_you_mean(answer, opened.columns)}"
+                )
+            return answer
+
+        return read_column
+    if parameter == "domain":
+        return lambda answer: _read_domain(answer, folder)
+    return _read_value
+
+
+def _read_domain(answer: str, folder: Path) -> Any:
+    """Return a public domain: a file that is there, or labels with commas between them."""
+    if (folder / answer).is_file():
+        return {"file": answer}
+    labels = [one.strip() for one in answer.split(",") if one.strip()]
+    if not labels or "/" in answer or answer.endswith((".csv", ".parquet")):
+        raise InvalidParameter("It must be a file that lists the labels, or labels: tea, coffee, milk.")
+    return labels
+
+
+def _read_value(answer: str) -> Any:
+    """Return a number, or several, or a text."""
+    for written in (answer, f"[{answer}]"):
+        try:
+            value = tomllib.loads(f"x = {written}")["x"]
+        except tomllib.TOMLDecodeError:
+            continue
+        # One line is one value.
+        return value
+    return answer

@@ -1,0 +1,122 @@
+"""`sordino run`: all releases of a study, charged in one step and written into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from sordino.cli._say import say
+from sordino.cli.grouped import GroupedCommand
+from sordino.cli.options import FORMAT, is_quiet
+from sordino.cli.outlet import NotKeptError
+from sordino.cli.output import write_rows
+from sordino.cli.work import DROPPED, show_progress
+from sordino.errors import BudgetExceeded
+from sordino.study import Study, StudyPlan, StudyRun
+
+NOT_KEPT = (
+    "The folder of the run was written, but the ledger did not say that it has kept all releases: take "
+    "it for the only copy. Its charge stays; do not run it again for that."
+)
+
+
+@click.command("run", cls=GroupedCommand)
+@click.argument("study")
+@click.option(
+    "--run-id",
+    metavar="ID",
+    help="Names this run, which is paid once however often it is started [default: day and digest].",
+)
+@click.option(
+    "--output", metavar="DIR", help="Folder that is written, and not there yet [default: STUDY-ID]."
+)
+@click.option("--dry-run", is_flag=True, help="Show what it would spend; nothing is read or charged.")
+@FORMAT
+@click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+def run(
+    study: str, run_id: str | None, output: str | None, dry_run: bool, form: str | None, quiet: bool
+) -> None:
+    """Make all releases of the file STUDY: check all, charge all in one step, read, write a folder.
+
+    A second start of the same run pays nothing: it writes what the ledger has kept.
+    """
+    loaded = Study.load(study)
+    if dry_run:
+        plan = loaded.plan(run_id=run_id)
+        _write_plan(plan, form)
+        if plan.refused is not None:
+            raise BudgetExceeded(plan.refused)
+        return
+    with _show_steps(quiet) as progress:
+        show = None if quiet else _say_plan
+        done = loaded.run(output=output, run_id=run_id, progress=progress, show=show)
+    _write_done(loaded, done, form)
+    if not done.kept:
+        raise NotKeptError(NOT_KEPT)
+
+
+def _say_plan(plan: StudyPlan) -> None:
+    """Say what is about to be spent, before it is: the same lines under cron as on a terminal."""
+    say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
+    for one in plan.releases:
+        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}")
+    say(
+        f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
+        f"{float(plan.remaining):.6g} left."
+    )
+    # The same words every time: whether the rule applied to any row is private.
+    say(DROPPED)
+
+
+@contextmanager
+def _show_steps(quiet: bool) -> Iterator[Any]:
+    """Yield what shows how far a run is: a bar on a terminal, elsewhere a line for each release."""
+    if quiet:
+        yield None
+        return
+    seen: list[str] = []
+
+    def tell(name: str, _percent: float) -> None:
+        if name not in seen:
+            seen.append(name)
+            say(f"Reading for {name}.")
+
+    if is_quiet(None):
+        yield tell
+        return
+    with show_progress(quiet) as bar:
+        yield lambda _name, percent: None if bar is None else bar(percent)
+
+
+def _write_plan(plan: StudyPlan, form: str | None) -> None:
+    facts = plan.to_dict()
+    rows = facts.pop("releases")
+    notes = [
+        f"Run {plan.run} of study {plan.study}, account {plan.account}: together epsilon "
+        f"{float(plan.epsilon):.6g}.",
+        f"The account has {plan.measure} {float(plan.remaining):.6g} left. Nothing was read or charged.",
+    ]
+    if plan.charge is not None:
+        notes.append(f"This run was paid before (charge {plan.charge}): it would not be charged again.")
+    write_rows(form, ("name", "kind", "budget", "epsilon", "rho"), rows, facts, notes)
+
+
+def _write_done(study: Study, done: StudyRun, form: str | None) -> None:
+    rows = [
+        {"name": one.name, "kind": one.kind, "budget": float(one.epsilon), "file": f"{one.name}.csv"}
+        for one in study.releases
+    ]
+    facts = {
+        "study": study.name,
+        "run": done.run,
+        "charge": done.charge,
+        "folder": str(done.folder),
+        "paid": done.paid,
+        "kept": done.kept,
+    }
+    paid = "" if done.paid else ". It was paid before, and not again"
+    notes = [f"Run {done.run} of study {study.name}, charge {done.charge}{paid}.", f"Folder: {done.folder}."]
+    write_rows(form, ("name", "kind", "budget", "file"), rows, facts, notes)

@@ -1,0 +1,145 @@
+"""Reads a source once for several questions of one batch, and asks the same question once.
+
+Rows of text files are found and typed anew by each reading, which takes longer than most questions about
+them. A batch that reads them several times takes them into a table of an engine beside, which evaluates
+nothing. From there they go as a stream into a fresh engine for each question, as rows of a file of tables do
+(docs/decisions/0029-studies.md). So what a question is answered does not change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import final
+
+from sordino.data.sources.engine import Answer, Engine, Reader, Scan, engine, scanning
+
+Labels = tuple[str, ...] | None
+
+
+@final
+class Readings:
+    """What the questions of one batch share: it is private, and dropped by `close`.
+
+    Its questions are asked one after the other.
+
+    Parameters
+    ----------
+    spools : bool
+        Whether rows are taken into a table once, and each question reads them from there.
+    """
+
+    __slots__ = ("_answers", "_asked", "_indices", "_spool", "_spools", "_stack", "opened")
+
+    def __init__(self, *, spools: bool) -> None:
+        self._spools = spools
+        # All columns that a question may need, and how often each query will be asked: known before a row is
+        # read, because every question is rehearsed.
+        self._indices: set[int] = set()
+        self._asked: Counter[str] = Counter()
+        self._answers: dict[tuple[str, Labels], Answer] = {}
+        self._stack = ExitStack()
+        self._spool: Engine | None = None
+        self.opened = 0
+        """How often the source was read."""
+
+    def note(self, indices: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
+        """Note a question that will be asked."""
+        self._indices |= indices.keys()
+        self._asked.update(query for query, _ in asked)
+
+    @contextmanager
+    def scan(self, reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
+        """Open one reading, which reads the source when it is asked what was not answered yet."""
+        with ExitStack() as stack:
+            scan = _SharedScan(self)
+
+            def begin() -> Engine:
+                wanted: Reader = reader
+                if self._spools and self._indices.issuperset(indices):
+                    wanted = _SpooledRows(self._fill(reader, scan))
+                else:
+                    self.opened += 1
+                return stack.enter_context(scanning(wanted, indices))
+
+            scan.begin = begin
+            yield scan
+
+    def close(self) -> None:
+        """Drop all rows and answers."""
+        self._answers.clear()
+        self._spool = None
+        self._stack.close()
+
+    def recall(self, question: str, labels: Labels) -> Answer | None:
+        """Return what the same question was answered before; None if it was not asked."""
+        found = self._answers.get((question, labels))
+        # Copies: whoever gets an answer may compute in its place.
+        return None if found is None else {name: column.copy() for name, column in found.items()}
+
+    def remember(self, question: str, labels: Labels, answer: Answer) -> None:
+        """Keep an answer, if the same question will be asked again."""
+        if self._asked[question] > 1:
+            self._answers[question, labels] = {name: column.copy() for name, column in answer.items()}
+
+    def _fill(self, reader: Reader, scan: _SharedScan) -> Engine:
+        """Return the engine that has the rows, which are read now if they were not yet."""
+        if self._spool is None:
+            opened = self._stack.enter_context(engine())
+            # From here on an interrupt reaches it, and its progress is seen.
+            scan.opened = opened
+            rows = reader.relation(opened, sorted(self._indices))
+            opened.close_doors(())
+            opened.connection.execute(f"CREATE TABLE spool AS {rows}")
+            self.opened += 1
+            self._spool = opened
+        return self._spool
+
+
+@final
+@dataclass(frozen=True)
+class _SpooledRows:
+    """Rows that an engine beside has taken in; it only hands them on."""
+
+    spool: Engine
+
+    def relation(self, engine: Engine, indices: Sequence[int]) -> str:
+        """Lend the columns at `indices`, and return the SELECT that names them."""
+        columns = ", ".join(f"c{index}" for index in indices) or "1 AS one"
+        engine.lend_from(self.spool, f"SELECT {columns} FROM spool")
+        return f"SELECT {columns} FROM lent"
+
+
+@final
+class _SharedScan:
+    """A reading that opens an engine only when it is asked something new."""
+
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+        # What is running, for whoever watches from another thread.
+        self.opened: Engine | None = None
+        self.begin: Callable[[], Engine] | None = None
+        self._engine: Engine | None = None
+
+    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+        """Run a query over `rows` and `labels`, or return what it was answered before."""
+        known = None if labels is None else tuple(labels)
+        answer = self._readings.recall(question, known)
+        if answer is None:
+            if self._engine is None and self.begin is not None:
+                self._engine = self.opened = self.begin()
+            assert self._engine is not None  # noqa: S101  (`begin` is set before anybody has the scan)
+            answer = self._engine.ask(question, labels)
+            self._readings.remember(question, known, answer)
+        return answer
+
+    def progress(self) -> float:
+        """Return how much has been read, in percent."""
+        return 0.0 if self.opened is None else self.opened.progress()
+
+    def interrupt(self) -> None:
+        """Stop what is running."""
+        if self.opened is not None:
+            self.opened.interrupt()

@@ -1,0 +1,97 @@
+"""A sheet as text for programs, JSON and CSV: what the command prints, and what a study writes down."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sordino.sheet import Sheet
+
+# Control characters beyond ASCII, and signs that turn the direction of what follows.
+_MORE_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# These facts stand on every line of CSV, because lines are taken out of their file.
+MARKS = (
+    "standard_error",
+    "range_low",
+    "range_high",
+    "numbers_share",
+    "numbers_share_low",
+    "numbers_share_high",
+    "left_out",
+    "success",
+    "model",
+    "warning",
+    "confidence",
+    "adjacency",
+    "unit",
+    "max_rows",
+    "domain",
+    "noise",
+    "measure_noise",
+    "simulated",
+    "kept",
+    "epsilon",
+    "delta",
+    "rho",
+    "failures",
+    "id",
+    "time",
+    "account",
+    "version",
+    "schema",
+)
+
+
+def write_json(sheet: Sheet) -> str:
+    """Return a sheet as one object of JSON: its facts and its rows."""
+    return encode_json(make_document(sheet), indent=2) + "\n"
+
+
+def make_document(sheet: Sheet) -> dict[str, Any]:
+    """Return a sheet as the object that JSON writes."""
+    return {**sheet.facts, "rows": list(sheet.rows)}
+
+
+def write_csv(sheet: Sheet) -> str:
+    """Return a sheet as CSV; each row repeats the facts that nobody may lose."""
+    marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts}
+    names = [*sheet.columns, *marks]
+    lines: list[Sequence[Any]] = [names]
+    lines += ([{**row, **marks}.get(name) for name in names] for row in sheet.rows)
+    return "".join(format_csv_line(line) + "\n" for line in lines)
+
+
+def encode_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON with letters of all alphabets as they are, and all control characters spelled out.
+
+    JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not steer it.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # They stand inside of strings alone.
+    return _MORE_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def format_csv_line(values: Iterable[Any]) -> str:
+    """Return one line of CSV without its end; a label with a CR or LF is quoted."""
+    written = io.StringIO()
+    # With this end of line the writer quotes a field that holds either of its two characters.
+    csv.writer(written, lineterminator="\r\n").writerow([format_cell(value) for value in values])
+    return written.getvalue().removesuffix("\r\n")
+
+
+def format_cell(value: Any, digits: int | None = None) -> str:
+    """Return a cell: nothing for None, and numbers with that many digits after the point.
+
+    With `digits=None` they have as many as they need.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)

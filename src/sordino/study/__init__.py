@@ -1,0 +1,22 @@
+"""Studies: many releases about one table, written down in a file, charged together and written into a folder.
+
+What a study may say is what the requests of a session declare (`kinds`). A run of it has an id, and is
+charged once (docs/decisions/0029-studies.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.study.plan import PlannedRelease as PlannedRelease, StudyPlan as StudyPlan
+    from sordino.study.study import Study as Study, StudyRun as StudyRun
+
+# Which module of the package holds each public name; type checkers read the imports above.
+_HOMES = {"plan": ("PlannedRelease", "StudyPlan"), "study": ("Study", "StudyRun")}
+
+# Hidden from type checkers, which would take every name for known.
+if not TYPE_CHECKING:
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,0 +1,149 @@
+"""What a study can ask for: the requests of a session, each with the parameters that it declares itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from sordino.constraints import did_you_mean, shown
+from sordino.data import Domain
+from sordino.errors import InvalidParameter
+from sordino.session.request import Request
+
+_HOMES = {
+    "count": ("counts", "CountRequest"),
+    "count_distinct_units": ("counts", "CountUnitsRequest"),
+    "histogram": ("counts", "HistogramRequest"),
+    "top_k": ("top_k", "TopKRequest"),
+    "above": ("above", "AboveRequest"),
+    "quantile": ("numbers", "QuantileRequest"),
+    "sum": ("numbers", "SumRequest"),
+    "mean": ("numbers", "MeanRequest"),
+    "variance": ("numbers", "VarianceRequest"),
+}
+"""Each kind with its module and its class: what `Session.<kind>` asks for. Counts need not load numbers."""
+
+NOT_IN_STUDIES = {
+    "randomize": "is as long as the table and cannot be kept: use `sordino randomize`",
+    "refine": "looks again at a release that a program holds: use `Session.refine`",
+}
+"""Requests of a session that no study makes, with the reason."""
+
+NONE = "none"
+"""What stands for None in a file, which has no word for it."""
+_DOMAINS = ("file", "range", "sql", "assume_public", "unlisted")
+
+
+def list_kinds() -> list[str]:
+    """Return the names of all kinds."""
+    return list(_HOMES)
+
+
+def find_kind(name: Any) -> type[Request[Any]]:
+    """Return the request of a kind.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is none of that name.
+    """
+    if isinstance(name, str) and name in NOT_IN_STUDIES:
+        raise InvalidParameter(f"kind must be one that a study can make; {name} {NOT_IN_STUDIES[name]}.")
+    if not isinstance(name, str) or name not in _HOMES:
+        hint = did_you_mean(name, _HOMES) or f" Known: {', '.join(_HOMES)}."
+        raise InvalidParameter(f"kind must be what a session can release; got {shown(name)}.{hint}")
+    module, request = _HOMES[name]
+    found: type[Request[Any]] = getattr(import_module(f"sordino.session.{module}"), request)
+    return found
+
+
+def list_parameters(kind: type[Request[Any]]) -> dict[str, str]:
+    """Return the parameters of a kind with what they mean, those that must be given first."""
+    listed = fields(cast("Any", kind))
+    ordered = sorted(listed, key=lambda one: one.default is not MISSING)
+    return {one.name: one.metadata["meaning"] for one in ordered}
+
+
+def list_required(kind: type[Request[Any]]) -> list[str]:
+    """Return the parameters of a kind that must be given."""
+    return [one.name for one in fields(cast("Any", kind)) if one.default is MISSING]
+
+
+def build_request(
+    kind: type[Request[Any]], said: Mapping[str, Any], epsilon: Fraction, folder: str
+) -> Request[Any]:
+    """Return the request that a table of a study describes.
+
+    Parameters
+    ----------
+    kind : class
+        As `find_kind` returns it.
+    said : mapping of str to object
+        Its parameters, as TOML has them.
+    epsilon : Fraction
+        Its budget.
+    folder : str
+        From which paths are named.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is missing or does not satisfy its rule.
+    """
+    given = {
+        one.name: _read_value(one.name, said[one.name], str(one.type), folder)
+        for one in fields(cast("Any", kind))
+        if one.name in said
+    }
+    missing = [name for name in list_required(kind) if name not in given and name != "epsilon"]
+    if missing:
+        raise InvalidParameter(f"{kind.name}.{missing[0]} must be given; got none.")
+    return kind(**given | {"epsilon": epsilon})
+
+
+def _read_value(name: str, value: Any, declared: str, folder: str) -> Any:
+    if name == "domain":
+        return read_domain(value, folder)
+    # Only where the parameter itself may be None.
+    return None if value == NONE and "None" in declared else value
+
+
+def read_domain(said: Any, folder: str) -> Domain:
+    """Return the domain that a study describes: a list of labels, or a table with one key.
+
+    Raises
+    ------
+    InvalidParameter
+        If it describes none.
+    """
+    if isinstance(said, list):
+        return Domain.of(said)
+    which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]
+    if len(which) != 1 or set(said) - {which[0], "column"} or ("column" in said and which != ["file"]):
+        raise InvalidParameter(
+            'domain must be a list of labels, {file = "labels.csv", column = "name"}, {range = [0, 100]}, '
+            '{sql = "SELECT ..."}, {assume_public = true} or {unlisted = {delta = 1e-6}}; got something else.'
+        )
+    value = said[which[0]]
+    match which[0]:
+        case "file" if isinstance(value, str) and value:
+            return Domain.from_file(join(folder, value), column=said.get("column"))
+        case "range" if isinstance(value, list) and len(value) == 2:
+            return Domain.range(*value)
+        case "sql":
+            return Domain.from_sql(value)
+        case "assume_public" if value is True:
+            return Domain.assume_public()
+        case "unlisted" if isinstance(value, dict) and "delta" in value and set(value) <= {"delta", "least"}:
+            return Domain.unlisted(**value)
+    raise InvalidParameter(f"domain.{which[0]} must be as in the manual of studies; got {shown(value)}.")
+
+
+def join(folder: str, path: str) -> str:
+    """Return a path as it is named from here, if it was named from a folder."""
+    # From where it is named it would lead elsewhere; a path from the root leads to the same place.
+    return str(Path(folder) / path)

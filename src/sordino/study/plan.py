@@ -1,0 +1,98 @@
+"""What a run of a study would spend: of each release, of all of them, and what the account has left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.cost import Cost
+from sordino.sheet import list_spent
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PlannedRelease:
+    """One release of a study, before it is made.
+
+    Attributes
+    ----------
+    name, kind : str
+        As the study says.
+    epsilon : Fraction
+        Its budget, also where the study gives it a share.
+    cost : Cost
+        What it may spend.
+    """
+
+    name: str
+    kind: str
+    epsilon: Fraction
+    cost: Cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        spent = list_spent(self.cost)
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "budget": float(self.epsilon),
+            "epsilon": spent["epsilon"],
+            "rho": spent.get("rho"),
+        }
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """What a run of a study would do; nothing was read or charged for it.
+
+    Attributes
+    ----------
+    study, run, account : str
+        Of the study, of the run, and of who pays.
+    releases : tuple of PlannedRelease
+        In the order of the study.
+    epsilon : Fraction
+        The budgets of all releases together.
+    cost : Cost
+        What all of them may spend together; their list is fixed, so the tight views hold.
+    measure : str
+        In what the account counts: "epsilon", "rho" or "divergence".
+    remaining : Fraction
+        What the account has left.
+    refused : str or None
+        Why the account would not take the run; None if it would.
+    charge : str or None
+        The id of its charge, if it was paid before: it is not paid again.
+    kept : int
+        How many of its releases the ledger has kept then.
+    """
+
+    study: str
+    run: str
+    account: str
+    releases: tuple[PlannedRelease, ...]
+    epsilon: Fraction
+    cost: Cost
+    measure: str
+    remaining: Fraction
+    refused: str | None = None
+    charge: str | None = None
+    kept: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready values."""
+        return {
+            "study": self.study,
+            "run": self.run,
+            "account": self.account,
+            "releases": [one.to_dict() for one in self.releases],
+            "budget": float(self.epsilon),
+            "cost": self.cost.to_dict(),
+            "measure": self.measure,
+            "remaining": float(self.remaining),
+            "refused": self.refused,
+            "charge": self.charge,
+            "kept": self.kept,
+        }

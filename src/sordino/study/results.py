@@ -1,0 +1,117 @@
+"""What stands in the folder of a run: all of it is made of sheets, so the ledger can make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from sordino._version import __version__
+from sordino.data import PrivacyUnit
+from sordino.ledger import Ledger
+from sordino.session.sheets import make_sheet
+from sordino.sheet import SCHEMA, Sheet
+from sordino.sheet_text import encode_json, make_document, write_csv
+from sordino.statements import Owner
+from sordino.study.folder import RESULTS, RunFolder, encode
+
+METRICS = "metrics.json"
+REPORT = "report.html"
+
+
+def make_study_sheet(
+    release: Any, unit: PrivacyUnit, said: dict[str, Any], kind: str, about: dict[str, Any]
+) -> Sheet:
+    """Return the sheet of a release of a study: what the release says, and what was asked.
+
+    Parameters
+    ----------
+    release : object
+        What was released.
+    unit : PrivacyUnit
+        Whom it protects.
+    said : dict
+        What the study asks for, JSON-ready.
+    kind : str
+        Of the release.
+    about : dict
+        Name of the release, of the study and of the run, and which rows are left out.
+    """
+    sheet = make_sheet(release, unit)
+    return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})
+
+
+def build_results(study: str, title: str | None, run: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """Return what `results.json` says."""
+    return {
+        "study": study,
+        "title": title,
+        "run": run,
+        # One charge paid for all of them.
+        "charge": sheets[0].facts["id"],
+        "day": sheets[0].facts["time"],
+        "releases": [make_document(sheet) for sheet in sheets],
+        "version": __version__,
+        "schema": SCHEMA,
+    }
+
+
+def write_folder(
+    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], ledger: Ledger | None, owner: Owner
+) -> None:
+    """Write all files of a run, and give the folder its name.
+
+    Without a `ledger` there are the releases alone: it has not kept them, and nothing may stand in their way.
+    """
+    folder.write(RESULTS, encode_json(results, indent=2) + "\n")
+    for sheet in sheets:
+        folder.write(f"{sheet.facts['name']}.csv", write_csv(sheet))
+    if ledger is not None:
+        _write_papers(folder, results, ledger, owner)
+    folder.finish()
+
+
+def _write_papers(folder: RunFolder, results: dict[str, Any], ledger: Ledger, owner: Owner) -> None:
+    """Write what is said about the releases: the statement, the report, and a line for monitors."""
+    # The public registry takes YAML, which needs a library.
+    form: Literal["yaml", "json"] = "yaml" if find_spec("yaml") is not None else "json"
+    statement = ledger.publish(owner=owner)
+    folder.write(f"statement.{form}", statement.to_text(form))
+    write_report(folder, results, ledger, statement.to_dict())
+    folder.write(METRICS, encode(make_metrics(results, ledger)))
+
+
+def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+    """Return what a monitor may see of a run: no duration, because the time that rows take is private."""
+    statement = ledger.statement(charges=False)
+    line = ledger.charge(results["charge"])
+    return {
+        "study": results["study"],
+        "run": results["run"],
+        "day": results["day"],
+        "account": ledger.account,
+        "charge": line.id,
+        "releases": len(results["releases"]),
+        "measure": statement.measure,
+        "reserved": float(line.reserved),
+        "charged": float(line.charged),
+        "remaining": float(statement.remaining),
+    }
+
+
+def write_report(
+    folder: RunFolder, results: dict[str, Any], ledger: Ledger, statement: dict[str, Any]
+) -> None:
+    """Write the page for readers, where the package that makes it is there."""
+    if find_spec("sordino.report") is None:
+        return
+    make_report: Any = import_module("sordino.report").make_report
+    page = make_report(
+        results["releases"],
+        account=ledger.statement().to_dict(),
+        title=results["title"] or results["study"],
+        statement=statement,
+    )
+    folder.write(REPORT, page)

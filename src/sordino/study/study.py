@@ -1,0 +1,395 @@
+"""`Study`: releases that are written down in a file, and its runs, each of which is paid once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+
+from sordino.data import open_source
+from sordino.entropy import SYSTEM
+from sordino.errors import BudgetExceeded, RunLost, RunTaken, SordinoError
+from sordino.ledger import ChargeLine, Ledger
+from sordino.remnants import no_remnants
+from sordino.session.desk import Desk, Errand, Started, add_costs
+from sordino.session.request import Progress
+from sordino.sheet import Sheet
+from sordino.sheet_text import make_document
+from sordino.statements import Owner
+from sordino.study.document import Document
+from sordino.study.folder import RunFolder
+from sordino.study.plan import PlannedRelease, StudyPlan
+from sordino.study.releases import read_releases
+from sordino.study.results import build_results, make_study_sheet, write_folder
+from sordino.study.tables import (
+    NAME,
+    AccountTable,
+    BudgetTable,
+    StudyTable,
+    guard,
+    list_names,
+    locate_ledger,
+    read_declared,
+    read_source,
+    read_unit,
+)
+
+StudyProgress = Callable[[str, float], object]
+"""Called with the name of the release that is made, and how much of the run is done, in percent."""
+
+_TABLES = ("source", "unit", "account", "budget", "owner", "release")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class StudyRun:
+    """What a run of a study has made.
+
+    Attributes
+    ----------
+    run : str
+        Its id.
+    charge : str
+        The id of its one charge.
+    folder : Path
+        Where all of it is.
+    paid : bool
+        Whether it was paid now; a second start pays nothing.
+    kept : bool
+        Whether the ledger has all of its releases. If not, the folder is the only copy.
+    releases : tuple of dict
+        The releases, as `results.json` has them.
+    """
+
+    run: str
+    charge: str
+    folder: Path
+    paid: bool
+    kept: bool
+    releases: tuple[dict[str, Any], ...]
+
+
+@final
+class Study:
+    r"""Many releases about one table, written down in a file: `Study.load` reads it.
+
+    What is wrong with the file is said when it is loaded, with the line. A run charges all of its releases in
+    one step, or none, and reads the table only then. It has an id, and is paid once, however often it is
+    started: `docs/how-to/run-a-study.md`.
+
+    Attributes
+    ----------
+    name : str
+        Of the study.
+    title : str or None
+        For readers.
+    unit : PrivacyUnit
+        Whom it protects.
+    budget : BudgetTable
+        What one run may spend.
+    releases : tuple of StudyRelease
+        In the order of the file.
+    digest : str
+        A hash of what the file says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import sordino as sd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> here = Path(folder.name)
+    >>> lines = ["customer,product"] + [f"c{i},{('tea', 'rice')[i % 3 > 1]}" for i in range(900)]
+    >>> _ = (here / "orders.csv").write_text("\n".join(lines), encoding="utf-8")
+    >>> _ = (here / "study.toml").write_text('''
+    ... name = "orders"
+    ... [source]
+    ... path = "orders.csv"
+    ... [unit]
+    ... column = "customer"
+    ... [account]
+    ... ledger = "budget.db"
+    ... name = "orders"
+    ... [budget]
+    ... epsilon = 1
+    ... [[release]]
+    ... kind = "count_distinct_units"
+    ... name = "customers"
+    ... share = 0.25
+    ... [[release]]
+    ... kind = "top_k"
+    ... name = "best_seller"
+    ... item = "product"
+    ... k = 1
+    ... domain = ["rice", "tea"]
+    ... share = 0.75
+    ... ''', encoding="utf-8")
+    >>> account = {"account": "orders", "budget": sd.Budget(epsilon=3), "adjacency": "add-remove"}
+    >>> ledger = sd.Ledger.create(here / "budget.db", unit="customer", source=here / "orders.csv", **account)
+    >>> study = sd.Study.load(here / "study.toml")
+    >>> [(one.name, float(one.epsilon)) for one in study.plan().releases]
+    [('customers', 0.25), ('best_seller', 0.75)]
+    >>> run = study.run(run_id="monday", output=here / "monday")
+    >>> sorted(path.name for path in run.folder.iterdir() if path.suffix == ".csv")
+    ['best_seller.csv', 'customers.csv']
+    >>> study.run(run_id="monday", output=here / "again").paid, ledger.remaining
+    (False, Fraction(2, 1))
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, document: Document) -> None:
+        known = (*list_names(StudyTable), *_TABLES)
+        document.check_keys(document.tree, (), known, "A study")
+        folder = str(Path(document.path).parent)
+        top = {name: document.tree[name] for name in list_names(StudyTable) if name in document.tree}
+        if "name" not in top:
+            document.refuse((), "study.name must be given; got none.")
+        head: StudyTable = guard(document, ("name",), lambda: StudyTable(**top))
+        self.name, self.title, self.digest = head.name, head.title, document.digest
+        self.unit = read_unit(document)
+        self.budget: BudgetTable = read_declared(document, "budget", BudgetTable)
+        account: AccountTable = read_declared(document, "account", AccountTable)
+        self._source, self._form = read_source(document, folder)
+        url = document.expand(account.ledger, ("account", "ledger"))
+        self._ledger, self._account = locate_ledger(folder, url), account.name
+        self._owner: Owner = guard(document, ("owner",), lambda: Owner(document.tree.get("owner", {})))
+        self.releases = read_releases(document, self.budget, folder)
+        self._document = document
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Study:
+        """Read the file of a study, and check all that can be seen from it alone.
+
+        Parameters
+        ----------
+        path : str or path
+            A file in TOML of at most 2^18 characters. Files that it names are named from its folder.
+
+        Raises
+        ------
+        InvalidParameter
+            If it cannot be read, or anything in it is wrong: an unknown key, a parameter that does not
+            satisfy its rule, a variable that the environment lacks, releases that spend more than the budget.
+        """
+        return cls(Document(path))
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, releases={len(self.releases)})"
+
+    def plan(self, *, run_id: str | None = None) -> StudyPlan:
+        """Return what a run would spend: account and schema are looked at, and nothing is read or charged.
+
+        Parameters
+        ----------
+        run_id : str, optional
+            As for `run`.
+
+        Raises
+        ------
+        InvalidParameter, DataSourceError, LedgerError
+            As `run` would, before it charges.
+        """
+        run, ledger = self._name_run(run_id), self._open_account()
+        desk = self._open_desk(ledger)
+        return self._plan(run, ledger, desk, self._start(desk))
+
+    @no_remnants
+    def run(
+        self,
+        *,
+        output: str | os.PathLike[str] | None = None,
+        run_id: str | None = None,
+        progress: StudyProgress | None = None,
+        show: Callable[[StudyPlan], object] | None = None,
+    ) -> StudyRun:
+        """Charge all releases in one step, make them, keep them in the ledger, and write their folder.
+
+        A run that was paid before is not paid again: its folder is written from what the ledger has kept.
+
+        Parameters
+        ----------
+        output : str or path, optional
+            A folder that is not there yet; NAME-RUN in the folder of the process unless said.
+        run_id : str, optional
+            Names the run: 1 to 100 letters, digits, '_', '-' and '.'. Unless said it is the day (UTC) and the
+            first letters of the digest: one run of a study a day.
+        progress : callable, optional
+            Called with the name of a release and how much of the run is done, in percent.
+        show : callable, optional
+            Called with the plan, right before the charge. A run that was paid before has none.
+
+        Raises
+        ------
+        BudgetExceeded
+            If all releases together do not fit; nothing was read.
+        RunLost
+            If the run was paid before, and the ledger does not have all of its releases, or not yet.
+        RunTaken
+            If the run was paid before for a study of this name that said something else.
+        InvalidParameter, DataSourceError, LedgerError
+            If the study, its table or its account cannot be used, or the folder is there.
+        """
+        run, ledger = self._name_run(run_id), self._open_account()
+        folder = RunFolder(Path(f"{self.name}-{run}" if output is None else output))
+        line = self._find_run(ledger, run)
+        # The second start of a run that is finished.
+        if line is not None and folder.find_charge() == line.id:
+            whole = line.kept == len(self.releases)
+            return StudyRun(run=run, charge=line.id, folder=folder.path, paid=False, kept=whole, releases=())
+        with folder:
+            # Once more: until the folder was claimed another process may have written it, and ended.
+            line = self._find_run(ledger, run)
+            if line is None:
+                sheets, kept = self._release(ledger, run, progress, show)
+            else:
+                sheets, kept = self._recall(ledger, line, run), True
+            results = build_results(self.name, self.title, run, sheets)
+            write_folder(folder, results, sheets, ledger if kept else None, self._owner)
+        return StudyRun(
+            run=run,
+            charge=results["charge"],
+            folder=folder.path,
+            paid=line is None,
+            kept=kept,
+            releases=tuple(map(make_document, sheets)),
+        )
+
+    def _name_run(self, run_id: str | None) -> str:
+        if run_id is not None:
+            checked: str = NAME("run_id", run_id)
+            return checked
+        # Of the day on which it starts: a second start on the same day is the same run.
+        return f"{datetime.now(UTC).date().isoformat()}-{self.digest[:8]}"
+
+    def _key(self, run: str) -> str:
+        """Return the name of a run in its account, in which another study may have a run of the same id."""
+        return f"{self.name}:{run}"
+
+    def _open_account(self) -> Ledger:
+        return Ledger.open(self._ledger, account=self._account)
+
+    def _open_desk(self, ledger: Ledger) -> Desk:
+        return Desk(open_source(self._source, csv=self._form), self.unit, ledger, SYSTEM).for_batch()
+
+    def _plan(self, run: str, ledger: Ledger, desk: Desk, started: Sequence[Started[Any]]) -> StudyPlan:
+        planned = tuple(
+            PlannedRelease(name=one.name, kind=one.kind, epsilon=one.epsilon, cost=add_costs([release]))
+            for one, release in zip(self.releases, started, strict=True)
+        )
+        line, refused = ledger.find_run(self._key(run)), None
+        if line is None:
+            try:
+                desk.check_budget(started)
+            except BudgetExceeded as error:
+                refused = str(error)
+        statement = ledger.statement(charges=False)
+        return StudyPlan(
+            study=self.name,
+            run=run,
+            account=self._account,
+            releases=planned,
+            epsilon=sum((one.epsilon for one in self.releases), Fraction(0)),
+            cost=add_costs(started),
+            measure=statement.measure,
+            remaining=statement.remaining,
+            refused=refused,
+            charge=None if line is None else line.id,
+            kept=0 if line is None else line.kept,
+        )
+
+    def _start(self, desk: Desk) -> list[Started[Any]]:
+        """Take every release as far as its reservation: no row is read, and nothing is charged."""
+        started: list[Started[Any]] = []
+        for number, one in enumerate(self.releases):
+            try:
+                started.append(desk.start(one.request, started))
+                continue
+            except SordinoError as error:
+                refused = self._document.add_place(("release", number), error)
+            # Outside of the handler, so that the message is said once.
+            raise refused
+        return started
+
+    def _find_run(self, ledger: Ledger, run: str) -> ChargeLine | None:
+        """Return the charge of a run, if it was paid, and for this very study."""
+        line = ledger.find_run(self._key(run))
+        if line is not None and line.detail.get("study", {}).get("digest") != self.digest:
+            raise RunTaken(
+                f"Run {run!r} of study {self.name!r} was paid for a file that said something else (charge "
+                f"{line.id}). Nothing was charged now: take another run id (--run-id), or that file."
+            )
+        return line
+
+    def _recall(self, ledger: Ledger, line: ChargeLine, run: str) -> list[Sheet]:
+        """Return what the ledger has kept of a run that was paid before."""
+        wanted = len(self.releases)
+        if line.kept < wanted:
+            raise RunLost(
+                f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, {line.state}), and "
+                f"the ledger has kept {line.kept} of its {wanted} releases. Nothing was charged now. If a "
+                "start of it is still running, wait for it; else the others are lost, and another run id "
+                "(--run-id) pays for new ones."
+            )
+        return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
+
+    def _release(
+        self,
+        ledger: Ledger,
+        run: str,
+        progress: StudyProgress | None,
+        show: Callable[[StudyPlan], object] | None,
+    ) -> tuple[list[Sheet], bool]:
+        """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
+        desk = self._open_desk(ledger)
+        started = self._start(desk)
+        if show is not None:
+            show(self._plan(run, ledger, desk, started))
+        names = [one.name for one in self.releases]
+        errand = Errand(
+            f"study {self.name}",
+            self._key(run),
+            {"study": {"name": self.name, "run": run, "digest": self.digest, "releases": names}},
+        )
+        asked = [(one, self._watch(number, progress)) for number, one in enumerate(started)]
+        made = desk.run(asked, errand)
+        left_out = list(desk.list_left_out())
+        sheets = [
+            make_study_sheet(
+                release,
+                self.unit,
+                one.said,
+                one.kind,
+                {"name": one.name, "study": self.name, "run": run, "left_out": left_out},
+            )
+            for one, release in zip(self.releases, made, strict=True)
+        ]
+        # All were paid for together. Those behind one that cannot be kept could not be found by their number.
+        for release, sheet in zip(made, sheets, strict=True):
+            if not _was_kept(desk, release, sheet):
+                return [replace(one, facts={**one.facts, "kept": False}) for one in sheets], False
+        return sheets, True
+
+    def _watch(self, number: int, progress: StudyProgress | None) -> Progress | None:
+        if progress is None:
+            return None
+        name, count = self.releases[number].name, len(self.releases)
+
+        def advance(percent: float) -> None:
+            # An engine that does not know yet says a number below 0.
+            progress(name, (100 * number + max(percent, 0.0)) / count)
+
+        return advance
+
+
+def _was_kept(desk: Desk, release: Any, sheet: Sheet) -> bool:
+    """Keep a release; tell whether that was possible."""
+    try:
+        desk.keep(release, sheet)
+    # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for.
+    except (Exception, KeyboardInterrupt):  # noqa: BLE001
+        return False
+    return True

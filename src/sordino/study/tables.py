@@ -1,0 +1,191 @@
+"""The tables of a study, each with the keys that it may have, declared once."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import MISSING, fields
+from fractions import Fraction
+from typing import Any, ClassVar, cast, final
+
+from sordino.constraints import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Constraint,
+    Number,
+    OrNone,
+    shown,
+    text,
+    to_fraction,
+)
+from sordino.data import CsvFormat, PrivacyUnit
+from sordino.declared import Declared, parameter
+from sordino.errors import InvalidParameter
+from sordino.study.document import Document
+from sordino.study.kinds import join
+
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+NAME = Constraint(
+    "1 to 100 letters, digits, '_', '-' and '.', the first one a letter or a digit",
+    lambda value: value if isinstance(value, str) and _SLUG.fullmatch(value) else None,
+    ("orders", "2026-11-24"),
+    ("", "a b", "../x", None, 3),
+)
+"""A name that a file may have on every system."""
+
+
+def _accept_text(name: str, value: Any) -> str:
+    return text(value, name)
+
+
+class Table(Declared):
+    """A table of a study."""
+
+    name_in_file: ClassVar[str]
+
+    @property
+    def spoken(self) -> str:
+        """How messages name it."""
+        return self.name_in_file
+
+
+@final
+class AccountTable(Table):
+    """Who pays."""
+
+    name_in_file: ClassVar[str] = "account"
+
+    ledger: str = parameter(_accept_text, "File of the ledger, or postgresql://USER@HOST/DATABASE.")
+    name: str = parameter(_accept_text, "Account of the ledger to charge.")
+
+
+@final
+class BudgetTable(Table):
+    """What all releases of one run may spend together."""
+
+    name_in_file: ClassVar[str] = "budget"
+
+    epsilon: Number | None = parameter(
+        OrNone(POSITIVE), "What the releases of one run may spend together.", default=None
+    )
+    rho: Number | None = parameter(
+        OrNone(POSITIVE), "The same as a rho: an epsilon counts as half of its square.", default=None
+    )
+    delta: Number = parameter(
+        NOT_NEGATIVE, "What those that find labels nobody listed may spend of a delta.", default=0
+    )
+
+    def derive(self) -> None:
+        """Refuse a budget of both kinds, or of none."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidParameter(
+                "budget must have epsilon or rho, what the releases of one run may spend together; got "
+                f"{'none of them' if self.rho is None else 'both'}."
+            )
+
+    @property
+    def measure(self) -> str:
+        """In what it is counted."""
+        return "epsilon" if self.rho is None else "rho"
+
+    @property
+    def whole(self) -> Fraction:
+        """All of it, in its own measure."""
+        return to_fraction(cast("Number", self.epsilon if self.rho is None else self.rho))
+
+    def count(self, epsilon: Fraction) -> Fraction:
+        """Return what a release with an epsilon takes of it."""
+        return epsilon if self.rho is None else epsilon**2 / 2
+
+    def find_epsilon(self, share: Fraction) -> Fraction:
+        """Return the epsilon of a release that has a share of it."""
+        if self.rho is None:
+            return self.whole * share
+        # Rounded down to a billionth, so that all shares together fit.
+        square = 2 * self.whole * share * 10**18
+        return Fraction(math.isqrt(math.floor(square)), 10**9)
+
+
+@final
+class StudyTable(Table):
+    """What stands above all tables."""
+
+    name_in_file: ClassVar[str] = "study"
+
+    name: str = parameter(NAME, "Of the study: in the ledger, and in front of the names of its folders.")
+    title: str | None = parameter(OrNone(_accept_text), "For readers of the report.", default=None)
+
+
+def list_names(kind: type[Any]) -> list[str]:
+    """Return the names of the parameters of a declared class, or of a plain one."""
+    return [one.name for one in fields(kind) if one.init]
+
+
+def read_declared(document: Document, name: str, kind: type[Table]) -> Any:
+    """Return a table whose keys are the parameters of a class."""
+    said = document.take_table(name)
+    document.check_keys(said, (name,), list_names(kind), f"[{name}]")
+    missing = [
+        one.name for one in fields(cast("Any", kind)) if one.default is MISSING and one.name not in said
+    ]
+    if missing:
+        document.refuse((name, missing[0]), f"{name}.{missing[0]} must be given; got none.")
+    return guard(document, (name,), lambda: kind(**said))
+
+
+def guard(document: Document, place: tuple[str | int, ...], build: Any) -> Any:
+    """Return what is built; what is refused is refused with its line."""
+    try:
+        return build()
+    except InvalidParameter as error:
+        refused = document.add_place(place, error)
+    # Outside of the handler, so that the message is said once.
+    raise refused
+
+
+SOURCE_KEYS = ("path", *list_names(CsvFormat))
+UNIT_KEYS = ("row", *list_names(PrivacyUnit))
+
+
+def read_source(document: Document, folder: str) -> tuple[str, CsvFormat]:
+    """Return the source of a study, as a session takes it, and how its texts are written."""
+    said = dict(document.take_table("source"))
+    document.check_keys(said, ("source",), SOURCE_KEYS, "[source]")
+    path = said.pop("path", None)
+    if not (isinstance(path, str) and path.strip()):
+        document.refuse(
+            ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
+        )
+    columns = said.get("columns")
+    if isinstance(columns, list):
+        said["columns"] = tuple(columns)
+    form = guard(document, ("source",), lambda: CsvFormat(**said))
+    return locate_source(folder, document.expand(path, ("source", "path"))), form
+
+
+def locate_source(folder: str, source: str) -> str:
+    """Return a source as it is named from here; files are named from the folder of the study."""
+    scheme, colon, rest = source.partition(":")
+    if colon and scheme in {"duckdb", "excel"}:
+        return f"{scheme}:{join(folder, rest)}"
+    return source if "://" in source else join(folder, source)
+
+
+def locate_ledger(folder: str, url: str) -> str:
+    """Return a ledger as it is named from here."""
+    return url if "://" in url else join(folder, url)
+
+
+def read_unit(document: Document) -> PrivacyUnit:
+    """Return whom a study protects."""
+    said = dict(document.take_table("unit"))
+    document.check_keys(said, ("unit",), UNIT_KEYS, "[unit]")
+    row, column = said.pop("row", False), said.get("column")
+    if (row is True) == (column is not None) or not isinstance(row, bool):
+        document.refuse(
+            ("unit",),
+            "[unit] must say whom the guarantee protects: the column of the unit, or row = true; got "
+            f"{'both' if row is True else 'neither'}.",
+        )
+    unit: PrivacyUnit = guard(document, ("unit",), lambda: PrivacyUnit(**{"column": None} | said))
+    return unit

@@ -1,0 +1,188 @@
+"""Writes a study as text: of what was answered, or with lines that somebody has to complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.data import CsvFormat
+from sordino.study.kinds import find_kind, list_kinds, list_required
+
+TO_COMPLETE = "Complete this."
+"""What stands in front of each line that somebody has to fill in."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """What is known of a study that is to be written; None and nothing where it must be completed.
+
+    Attributes
+    ----------
+    name, source : str
+        Of the study; its table, named from the folder of the study.
+    columns : mapping of str to str
+        Names and declared types.
+    form : CsvFormat
+        How texts are written.
+    secret : bool
+        Whether a user and a password were left out of the address of the source.
+    unit : mapping of str to object or None
+        The keys of [unit].
+    ledger, account : str or None
+        Who pays.
+    epsilon : Fraction or None
+        What one run may spend.
+    releases : sequence of mapping
+        Each with kind, name and parameters; they share the budget evenly.
+    """
+
+    name: str
+    source: str
+    columns: Mapping[str, str]
+    form: CsvFormat = field(default_factory=CsvFormat)
+    secret: bool = False
+    unit: Mapping[str, Any] | None = None
+    ledger: str | None = None
+    account: str | None = None
+    epsilon: Fraction | None = None
+    releases: Sequence[Mapping[str, Any]] = ()
+
+
+def write_study(draft: Draft) -> str:
+    """Return the text of a study; what is not known has a line to complete."""
+    parts = [
+        _write_head(draft),
+        _write_source(draft),
+        _write_unit(draft),
+        _write_account(draft),
+        _write_budget(draft),
+        *(_write_release(one, len(draft.releases)) for one in draft.releases),
+    ]
+    if not draft.releases:
+        parts.append(_write_examples())
+    return "\n".join("\n".join(part) + "\n" for part in parts)
+
+
+def write_value(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{write_key(key)} = {write_value(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(write_value, value)) + "]"
+    if isinstance(value, Fraction):
+        return f"{float(value):.12g}"
+    if isinstance(value, int | float):
+        return repr(value)
+    # The same escapes as in JSON, which leaves one control character as it is.
+    return json.dumps(str(value)).replace("\x7f", "\\u007f")
+
+
+def write_key(key: str) -> str:
+    """Return a key as TOML writes it."""
+    bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
+    return key if bare else write_value(key)
+
+
+def _write_head(draft: Draft) -> list[str]:
+    listed = ", ".join(f"{name} ({kind})" for name, kind in draft.columns.items())
+    return [
+        "# A study: releases about one table that are charged together, and written into a folder.",
+        "# See what it costs:  sordino run THIS-FILE --dry-run",
+        # A name with a line in it would end the comment.
+        f"# Columns of the table: {listed if listed.isprintable() else len(draft.columns)}",
+        f"name = {write_value(draft.name)}",
+        '# title = "For readers of the report"',
+    ]
+
+
+def _write_source(draft: Draft) -> list[str]:
+    lines = ["[source]", f"path = {write_value(draft.source)}"]
+    if draft.secret:
+        lines.insert(1, "# Who asks was left out: //USER:${PASSWORD}@HOST takes it from the environment.")
+    plain = CsvFormat()
+    for one in fields(CsvFormat):
+        value = getattr(draft.form, one.name)
+        if value != getattr(plain, one.name):
+            lines.append(f"{one.name} = {write_value(dict(value) if one.name == 'types' else value)}")
+    if not draft.form.types:
+        lines.append(
+            "# Columns of texts that hold something else: integer, decimal(p,s), double, date and others."
+        )
+        lines.append('# types = {price = "decimal(9,2)"}')
+    return lines
+
+
+def _write_unit(draft: Draft) -> list[str]:
+    lines = ["[unit]", "# Whom the guarantee protects: all rows with one value of a column, or each row."]
+    if draft.unit is None:
+        return [*lines, f"# {TO_COMPLETE}", 'column = ""', "# row = true", *_ROWS_OF_UNIT]
+    return [*lines, *(f"{key} = {write_value(value)}" for key, value in draft.unit.items())]
+
+
+_ROWS_OF_UNIT = (
+    "# At most so many rows of a unit count; sums, means and quantiles need it.",
+    "# max_rows = 1",
+)
+
+
+def _write_account(draft: Draft) -> list[str]:
+    if draft.ledger is None or draft.account is None:
+        return [
+            "[account]",
+            "# Who pays. Make it once, with a budget for its whole life:",
+            "#   sordino ledger create --ledger FILE --account NAME --epsilon E --unit COL --source TABLE",
+            'ledger = "budget.db"',
+            f"# {TO_COMPLETE}",
+            'name = ""',
+        ]
+    return ["[account]", f"ledger = {write_value(draft.ledger)}", f"name = {write_value(draft.account)}"]
+
+
+def _write_budget(draft: Draft) -> list[str]:
+    lines = ["[budget]", "# What all releases of one run may spend together, each time that it runs."]
+    if draft.epsilon is None:
+        return [*lines, f"# {TO_COMPLETE}", "epsilon = 0"]
+    return [*lines, f"epsilon = {write_value(draft.epsilon)}"]
+
+
+def _write_release(said: Mapping[str, Any], count: int) -> list[str]:
+    # Rounded down to a thousandth, so that all shares together fit.
+    share = max(1, 1000 // count) / 1000
+    return [
+        "[[release]]",
+        *(f"{write_key(key)} = {write_value(value)}" for key, value in said.items()),
+        f"share = {write_value(share)}",
+    ]
+
+
+def _write_examples() -> list[str]:
+    """Return one commented release of each kind, with the parameters that must be given."""
+    lines = [
+        "# Releases: take the marks off those that are wanted, and complete them. Shares of the budget",
+        "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means.",
+    ]
+    for name in list_kinds():
+        kind = find_kind(name)
+        lines += ["", "# [[release]]", f'# kind = "{name}"', f'# name = "{name}"']
+        lines += [f"# {one} = {_EXAMPLES[one]}" for one in list_required(kind) if one != "epsilon"]
+        lines.append("# share = 0.1")
+    return lines
+
+
+_EXAMPLES = {
+    "item": '"COLUMN"',
+    "column": '"COLUMN"',
+    "k": "10",
+    "domain": '{file = "labels.csv"}',
+    "threshold": "100",
+    "positives": "10",
+    "q": "[0.25, 0.5, 0.75]",
+    "cap": "1e6",
+    "lower": "0",
+}

@@ -1,0 +1,301 @@
+"""`sordino init` writes a study without a row, and `sordino run` makes it: once, with the documented exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sordino as sd
+from sordino import cli
+from sordino.cli import init, study as command
+from sordino.cli.init import _read_value
+from sordino.data import CsvFormat
+from sordino.ledger import Charge
+from sordino.study.kinds import find_kind, list_kinds, list_required
+from sordino.study.template import _EXAMPLES, TO_COMPLETE, Draft, write_study, write_value
+from study.shop import NAMES, STUDY, put_shop, spent
+
+pytestmark = pytest.mark.usefixtures("no_progress")
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    put_shop(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# ---- run -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_says_what_it_did_and_a_second_start_that_it_was_paid(sordino, shop):
+    done = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    said = done.json
+    assert [row["name"] for row in said.pop("rows")] == list(NAMES)
+    assert said == {
+        "study": "shop",
+        "run": "monday",
+        "charge": said["charge"],
+        "folder": "shop-monday",
+        "paid": True,
+        "kept": True,
+    }
+    results = json.loads((shop / "shop-monday" / "results.json").read_text(encoding="utf-8"))
+    assert results["charge"] == said["charge"]
+    again = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert (again.code, again.json["paid"]) == (0, False)
+    assert spent(shop) == 2
+
+
+def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
+    done = sordino("run", "study.toml", "--run-id", "monday")
+    lines = done.err.splitlines()
+    assert lines[0] == "Run monday of study shop: 3 releases."
+    assert lines[2] == "  best_sellers: top_k, epsilon 0.5"
+    assert lines[4] == "Together epsilon 2; account shop has epsilon 10 left."
+    assert [line for line in lines if line.startswith("Reading")] == [
+        f"Reading for {name}." for name in NAMES
+    ]
+    assert "\x1b" not in done.err
+
+
+def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
+    monkeypatch.setattr("sordino.data.CountQuestion.run", None)
+    done = sordino("run", "study.toml", "--dry-run")
+    assert done.code == 0
+    said = done.json
+    assert [(row["name"], row["budget"], row["epsilon"]) for row in said["rows"]] == [
+        ("customers", 0.5, 0.5),
+        ("best_sellers", 0.5, 0.5),
+        ("turnover", 1, 1),
+    ]
+    assert (said["budget"], said["remaining"], said["refused"]) == (2, 10, None)
+    table = sordino("run", "study.toml", "--dry-run", "--format", "table")
+    assert "Nothing was read or charged." in table.out
+    assert spent(shop) == 0
+    assert {one.name for one in shop.iterdir()} == {
+        "orders.csv", "items.csv", "study.toml", "budget.db", "budget.db-journal",
+    }  # fmt: skip
+
+
+def test_a_dry_run_of_what_does_not_fit_shows_it_and_ends_as_the_run_would(sordino, shop):
+    (shop / "study.toml").write_text(STUDY.replace("epsilon = 2", "epsilon = 20").replace("epsilon = 1\n", "epsilon = 9.9\n"), encoding="utf-8")  # fmt: skip
+    for more in (("--dry-run",), ()):
+        done = sordino("run", "study.toml", *more)
+        assert done.code == 3
+        assert "but 10 remains in account 'shop'. Nothing was read or released." in done.err
+        assert bool(done.out) == bool(more)
+    assert spent(shop) == 0
+
+
+def test_what_a_run_that_is_paid_before_would_do(sordino, shop):
+    assert sordino("run", "study.toml", "--run-id", "monday", "--quiet").code == 0
+    said = sordino("run", "study.toml", "--run-id", "monday", "--dry-run").json
+    assert (said["kept"], said["charge"] is not None, said["refused"]) == (3, True, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (("k = 2", "kk = 2"), 2, "study.toml, line 29: A release of kind 'top_k' has no key 'kk'. Did you mean 'k'?"),
+        (("epsilon = 2", "epsilon = 1"), 2, "study.toml, line 17: The releases of a study must fit"),
+        (('kind = "sum"', 'kind = "summ"'), 2, "study.toml, line 34: kind must be what a session can release; got 'summ'."),
+        (('"budget.db"', '"${NO_SUCH}"'), 2, "study.toml, line 14: The environment must have a variable NO_SUCH"),
+        (("[account]", "[acount]"), 2, "study.toml, line 13: A study has no key 'acount'. Did you mean 'unit' or 'account'?"),
+        (('"orders.csv"', '"nowhere.csv"'), 4, "nothing was found at"),
+        (('name = "shop"\n\n[budget]', 'name = "shob"\n\n[budget]'), 5, "There is no account 'shob'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_charges_nothing(sordino, shop, change, code, says):
+    assert change[0] in STUDY
+    (shop / "study.toml").write_text(STUDY.replace(*change), encoding="utf-8")
+    done = sordino("run", "study.toml", "--run-id", "x", "--quiet")
+    assert (done.code, done.out) == (code, "")
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert spent(shop) == 0
+    assert not list(shop.glob("shop-x*"))
+
+
+def test_a_folder_that_is_there_is_refused(sordino, shop):
+    (shop / "out").mkdir()
+    done = sordino("run", "study.toml", "--output", "out")
+    assert (done.code, spent(shop)) == (2, 0)
+    assert "must not be there yet" in done.err
+
+
+def test_a_run_that_is_lost_has_a_code_of_its_own(sordino, shop, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("sordino.data.CountQuestion.run", lambda *_, **__: 1 / 0)
+        failed = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert (failed.code, failed.err) == (4, f"Error: {sd.DataSourceError.AFTER_CHARGE}\n")
+    lost = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert (lost.code, lost.out) == (8, "")
+    assert "was paid before" in lost.err
+    assert spent(shop) == 2
+    assert sordino("run", "study.toml", "--run-id", "monday-again", "--quiet").code == 0
+    assert spent(shop) == 4
+
+
+def test_a_ledger_that_keeps_nothing_ends_with_the_code_of_that(sordino, shop, monkeypatch):
+    def fail(*_given):
+        raise sd.LedgerError("away")
+
+    monkeypatch.setattr(Charge, "keep", fail)
+    done = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert (done.code, done.err) == (7, f"Error: {command.NOT_KEPT}\n")
+    assert (shop / "shop-monday" / "results.json").exists()
+
+
+def test_codes_are_those_of_the_errors():
+    assert cli.code_of(sd.RunLost("x")) == cli.code_of(sd.RunTaken("x")) == 8
+    assert cli.code_of(sd.LedgerConflict("x")) == 5
+
+
+# ---- init ----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_it_writes_what_must_be_completed(sordino, shop):
+    done = sordino("init", "orders.csv", "--output", "new.toml")
+    assert (done.code, done.err) == (0, "")
+    assert "Complete the 3 places" in done.out
+    text = (shop / "new.toml").read_text(encoding="utf-8")
+    tree = tomllib.loads(text)
+    assert (tree["name"], tree["source"]) == ("orders", {"path": "orders.csv"})
+    assert text.count(TO_COMPLETE) == 3
+    for old, new in (
+        ('column = ""', 'column = "customer"'),
+        ('name = ""', 'name = "shop"'),
+        ("epsilon = 0\n", "epsilon = 1\n"),
+    ):
+        refused = sordino("run", "new.toml", "--dry-run")
+        assert refused.code == 2
+        assert refused.err.startswith("Error: new.toml, line ")
+        text = text.replace(old, new)
+        (shop / "new.toml").write_text(text, encoding="utf-8")
+    assert "at least one [[release]]" in sordino("run", "new.toml", "--dry-run").err
+    # Each kind is there as a comment that becomes a release when its marks are taken off.
+    marks = {"COLUMN": "product", "labels.csv": "items.csv"}
+    at = text.index('# [[release]]\n# kind = "top_k"')
+    block = text[at : text.index("\n\n", at)].replace("# ", "")
+    for old, new in marks.items():
+        block = block.replace(old, new)
+    block = block.replace('"items.csv"', '"items.csv", column = "name"').replace("k = 10", "k = 2")
+    (shop / "new.toml").write_text(text[:at] + block + "\n", encoding="utf-8")
+    assert sordino("run", "new.toml", "--dry-run").code == 0
+
+
+def test_the_template_shows_every_parameter_that_must_be_given():
+    needed = {one for name in list_kinds() for one in list_required(find_kind(name))}
+    assert needed - {"epsilon"} <= set(_EXAMPLES)
+
+
+def test_no_row_decides_what_it_writes(sordino, shop):
+    texts = []
+    for rows in ("c1,tea,3\n", "", 'c1,"broken\n' * 3, "\xff\xfe\n"):
+        (shop / "t.csv").write_bytes(b"customer,product,price\n" + rows.encode("latin-1"))
+        done = sordino("init", "t.csv", "--output", "t.toml")
+        assert done.code == 0
+        texts.append((done.out, (shop / "t.toml").read_bytes()))
+        (shop / "t.toml").unlink()
+    assert len(set(texts)) == 1
+
+
+def test_a_study_that_is_there_is_not_written_over(sordino, shop):
+    before = (shop / "study.toml").read_bytes()
+    done = sordino("init", "orders.csv")
+    assert (done.code, (shop / "study.toml").read_bytes()) == (2, before)
+
+
+def test_forms_and_names_that_are_hard_to_write_come_back(tmp_path):
+    columns = {'a "b" # c': "VARCHAR", "d\\e": "VARCHAR", "ü\x7f": "VARCHAR", "x\ny = 3": "VARCHAR"}
+    form = CsvFormat(delimiter="\t", quote="", null="N/A", types={'a "b" # c': "integer"}, decimal=",")
+    draft = Draft(name="x", source="o.csv", columns=columns, form=form, unit={"column": "ü\x7f"}, releases=[{"kind": "count", "name": "n", 'a "b"': [1, 0.5, True, {"x y": "z"}]}])  # fmt: skip
+    tree = tomllib.loads(write_study(draft))
+    assert CsvFormat(**{key: value for key, value in tree["source"].items() if key != "path"}) == form
+    assert tree["unit"]["column"] == "ü\x7f"
+    assert tree["release"][0]['a "b"'] == [1, 0.5, True, {"x y": "z"}]
+    assert tomllib.loads(f"x = {write_value({'b': 1e-7})}")["x"]["b"] == 1e-7
+
+
+def test_a_password_is_not_written_down(sordino, shop, monkeypatch):
+    opened = init.open_source("orders.csv")
+    monkeypatch.setattr(init, "open_source", lambda *_, **__: opened)
+    done = sordino("init", "postgresql://me:geheim@db.example.org/shop#orders", "--output", "new.toml")
+    assert done.code == 0
+    text = (shop / "new.toml").read_text(encoding="utf-8")
+    assert "geheim" not in text + done.out
+    assert tomllib.loads(text)["source"]["path"] == "postgresql://db.example.org/shop#orders"
+    assert tomllib.loads(text)["name"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [("10", 10), ("1e6", 1e6), ("0.25, 0.5", [0.25, 0.5]), ("none", "none"), ("[1, 2]", [1, 2]), ("x y", "x y")],
+)  # fmt: skip
+def test_answers_are_numbers_lists_or_texts(answer, value):
+    assert _read_value(answer) == value
+
+
+ANSWERS = [
+    ("Whom does a row belong to", "custmer"),
+    ("Whom does a row belong to", "customer"),
+    ("How many rows", "0"),
+    ("How many rows", "2"),
+    ("Epsilon", "much"),
+    ("Epsilon", "1"),
+    ("File of the ledger", "new.db"),
+    ("Account", ""),
+    ("Make it now", "5"),
+    ("Kind", ""),
+    ("Kind", "medain"),
+    ("Kind", "top_k"),
+    ("item", "product"),
+    ("k)", "2"),
+    ("domain", "tea, rice, salt"),
+    ("Kind", "sum"),
+    ("column", "price"),
+    ("cap", "1000"),
+    ("lower", "0"),
+    ("Kind", "end"),
+]
+
+
+def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
+    """Through a real terminal: each question is answered when it is seen, some of them wrongly first."""
+    master, slave = pty.openpty()
+    job = subprocess.Popen(
+        [sys.executable, "-c", "from sordino.cli import main; main()", "init", "orders.csv", "--output", "new.toml"],
+        stdin=slave,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        close_fds=True,
+    )  # fmt: skip
+    os.close(slave)
+    seen = ""
+    for question, answer in ANSWERS:
+        while question not in seen or not seen.rstrip(" ").endswith(":"):
+            seen += os.read(master, 4096).decode()
+        seen = ""
+        os.write(master, f"{answer}\n".encode())
+    assert job.wait(30) == 0
+    os.close(master)
+    text = (shop / "new.toml").read_text(encoding="utf-8")
+    assert TO_COMPLETE not in text
+    study = sd.Study.load("new.toml")
+    assert [(one.name, one.kind) for one in study.releases] == [
+        ("top_k_product", "top_k"),
+        ("sum_price", "sum"),
+    ]
+    assert sd.Ledger.open("new.db", account="orders").remaining == 5
+    done = sordino("run", "new.toml", "--run-id", "first", "--quiet")
+    assert done.code == 0, done.err
+    assert Path("orders-first", "top_k_product.csv").exists()

@@ -1,0 +1,194 @@
+"""Questions of one batch read a source once, and are answered what they would be answered alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sordino as sd
+from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
+from sordino.data.sources import shared
+from sordino.data.sources.shared import Readings
+
+SALT = bytes(range(16))
+ROWS, UNIT = sd.PrivacyUnit.row(), sd.PrivacyUnit("customer", max_rows=2)
+DOMAIN = ["tea", "rice", "salt", 'a "b", c']
+GRID = sd.BucketGrid.geometric(lower=0, cap=1000, growth=2)
+RANGE = [StepRange(low=0, high=40, step=Fraction(1, 2))]
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """The same table as CSV, JSON lines, Parquet and a frame; in the text files with lines that are dropped."""
+    n = 400
+    frame = pl.DataFrame(
+        {
+            "customer": [None if i % 31 == 0 else f"c{i % 90}" for i in range(n)],
+            "product": [DOMAIN[i % 3] if i % 11 else 'a "b", c' for i in range(n)],
+            "price": [None if i % 17 == 0 else (i * 7) % 60 + 0.5 for i in range(n)],
+            "day": [f"2026-11-{i % 28 + 1:02}" for i in range(n)],
+        }
+    )
+    frame.write_csv(tmp_path / "t.csv", quote_style="necessary")
+    with (tmp_path / "t.csv").open("a", encoding="utf-8") as file:
+        file.write('c1,"tea,3\n\n')
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    frame.write_parquet(tmp_path / "t.parquet")
+    types = {"price": "double", "day": "date"}
+    return {
+        "csv": open_source(str(tmp_path / "t.csv"), csv=sd.CsvFormat(types=types)),
+        "texts": open_source(str(tmp_path / "t.csv")),
+        "jsonl": open_source(
+            str(tmp_path / "t.jsonl"),
+            csv=sd.CsvFormat(types={"customer": "text", "product": "text", **types}),
+        ),
+        "parquet": open_source(str(tmp_path / "t.parquet")),
+        "frame": open_source(frame),
+    }
+
+
+def ask_all(source):
+    """Ask questions of every kind; return their answers."""
+    counts = [
+        prepare_counts(source, unit, kind=kind, item=item, domain=domain, where=where, salt=SALT)
+        for unit in (ROWS, UNIT)
+        for kind, item, domain in (("rows", None, None), ("units", None, None), ("items", "product", DOMAIN))
+        for where in (None, "product <> 'rice'")
+    ]
+    counts.append(prepare_counts(source, UNIT, kind="items", item="product", domain=sd.Domain.assume_public(), salt=SALT))  # fmt: skip
+    counts.append(prepare_counts(source, UNIT, kind="items", item="product", domain=sd.Domain.unlisted(delta=1e-6), salt=SALT))  # fmt: skip
+    numbers = [
+        prepare_numbers(source, unit, column="price", grid=GRID, salt=SALT, squares=True, **more)
+        for unit in (ROWS, UNIT)
+        for more in (
+            {},
+            {"where": "product = 'tea'"},
+            {
+                "by": "product",
+                "domain": DOMAIN,
+                **({} if unit is ROWS else {"groups_per_unit": 1}),
+            },
+        )
+    ]
+    found = []
+    for question in counts:
+        answer = question.run()
+        places = None if answer.positions is None else answer.positions.tolist()
+        found.append((answer.values.tolist(), tuple(answer.labels), places))
+    for question in numbers:
+        counted = question.count()
+        found.append(([one.counts.tolist() for one in counted.buckets], counted.known, counted.missing))
+        ranges = RANGE * max(1, len(question.groups))
+        found += [question.totals(ranges), question.square_totals(ranges)]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["csv", "texts", "jsonl", "parquet", "frame"])
+def test_answers_are_those_of_questions_alone(tables, kind):
+    source = tables[kind]
+    alone = ask_all(source)
+    together, readings = source.share()
+    try:
+        assert ask_all(together) == alone
+        # Once more: what was answered is not asked again, and is not changed by whoever got it.
+        assert ask_all(together) == alone
+    finally:
+        readings.close()
+    if source.texts:
+        assert readings.opened == 1
+
+
+def test_a_reading_that_forgets_a_column_is_convicted(tables, monkeypatch):
+    """Broken twin: it hands on the columns in another order."""
+    relation = shared._SpooledRows.relation
+
+    def turned(self, engine, indices):
+        return relation(self, engine, indices) if len(indices) < 2 else _turn(self, engine, indices)
+
+    def _turn(self, engine, indices):
+        columns = [f"c{index}" for index in indices]
+        engine.lend_from(self.spool, f"SELECT {', '.join(columns)} FROM spool")
+        named = zip(columns, reversed(columns), strict=True)
+        return f"SELECT {', '.join(f'{one} AS {other}' for one, other in named)} FROM lent"
+
+    alone = ask_all(tables["texts"])
+    together, readings = tables["texts"].share()
+    monkeypatch.setattr(shared._SpooledRows, "relation", turned)
+    with readings_closed(readings):
+        assert ask_all(together) != alone
+
+
+def readings_closed(readings):
+    from contextlib import closing
+
+    return closing(readings)
+
+
+def test_a_batch_reads_a_text_file_once(tables, tmp_path, monkeypatch):
+    seen = []
+    fill = Readings._fill
+
+    def noted(self, *given):
+        engine = fill(self, *given)
+        seen.append(self)
+        return engine
+
+    monkeypatch.setattr(Readings, "_fill", noted)
+    with sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1)) as session:
+        with session.batch():
+            units = session.count_distinct_units(epsilon=1)
+            again = session.count_distinct_units(epsilon=1)
+            session.sum("price", epsilon=1, lower=0, cap=100)
+            session.histogram("product", epsilon=1, domain=DOMAIN)
+        [readings] = set(seen)
+        assert readings.opened == 1
+        # The second count asked nothing, and has noise of its own.
+        assert len(seen) == 4
+        assert units.estimate != again.estimate
+        seen.clear()
+        session.count_distinct_units(epsilon=1)
+    assert not seen
+
+
+def test_what_is_shared_is_dropped_at_the_end_also_after_an_error(tables, tmp_path, monkeypatch):
+    closed = []
+    close = Readings.close
+    monkeypatch.setattr(Readings, "close", lambda self: closed.append(1) or close(self))
+    session = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1))
+    with session.batch():
+        session.count_distinct_units(epsilon=1)
+    assert closed == [1]
+
+    def ask_of_nothing():
+        with session.batch():
+            session.count_distinct_units(epsilon=1)
+            (tmp_path / "t.csv").unlink()
+
+    with pytest.raises(sd.DataSourceError):
+        ask_of_nothing()
+    assert closed == [1, 1]
+
+
+def test_releases_of_a_batch_choose_the_same_rows_of_a_unit_and_others_do_not(tables, tmp_path):
+    session = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1))
+    desk = session._desk
+    batch = desk.for_batch()
+    assert batch.salt() == batch.salt() != desk.for_batch().salt()
+    assert desk.salt() != desk.salt()
+
+
+def test_an_answer_is_kept_only_if_it_is_asked_twice():
+    readings = Readings(spools=True)
+    readings.note({0: "VARCHAR"}, [("once", None), ("twice", None), ("twice", ("",))])
+    for question in ("once", "twice"):
+        readings.remember(question, None, {"n": np.array([3])})
+    assert readings.recall("once", None) is None
+    assert readings.recall("twice", ("other",)) is None
+    found = readings.recall("twice", None)
+    found["n"][0] = 4
+    assert readings.recall("twice", None)["n"].tolist() == [3]
+    readings.close()
+    assert readings.recall("twice", None) is None
