@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import polars as pl
@@ -12,6 +12,7 @@ import pytest
 
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
 from sordino.estimators import BucketGrid
+from support.rank_law import choose
 from support.tables import KINDS, columns, made
 
 SALT = b"0123456789abcdef"
@@ -62,6 +63,76 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
     assert after == added(before, alone), "what a table holds is the sum of what its units hold"
     assert sum(sum(state[:-3]) > 0 for state in alone) <= (groups or 1)
     assert all(sum(state[:-3]) <= rows for state in alone)
+
+
+def test_what_counts_is_what_the_law_says():
+    """Against the law written again: missing numbers come first, and a group goes by its label, not by its place."""
+    chance = random.Random(8)
+    rows = [row for unit in (1, 2, 30) for row in rows_of(unit, chance, 40)]
+    for most in (1, 3, 7, 100):
+        for salt in (SALT, b"fedcba9876543210"):
+            own = defaultdict(list)
+            for unit, group, number in rows:
+                if group in DOMAIN:
+                    own[unit, group].append(-1.0 if number is None else number)
+            kept = defaultdict(list)
+            for (unit, group), numbers in own.items():
+                kept[group] += choose(numbers, [str(unit), group], most, salt)
+            wanted = [
+                # What is missing is known by its place before all numbers, and adds nothing.
+                (sum(max(0, int(4 * number)) for number in kept[label]), len(kept[label]))
+                for label in DOMAIN
+            ]
+            seen = states(table(rows), rows=most, groups=4, salt=salt)
+            assert [(state[-3], state[-2] + state[-1]) for state in seen] == wanted
+
+
+@pytest.mark.parametrize("have", range(1, 24))
+def test_each_rank_counts_for_the_same_number_of_offsets(have):
+    """All offsets, enumerated: exactly `most` ranks count, and each rank as often as any other."""
+    for most in range(1, have + 2):
+        seen = Counter()
+        for offset in range(have):
+            ranks = [rank for rank in range(have) if have <= most or (rank * most + offset) % have < most]
+            assert len(ranks) == min(have, most)
+            seen.update(ranks)
+        assert set(seen.values()) == {min(have, most)}
+
+
+@pytest.mark.parametrize("most", [1 << 20, (1 << 20) + 1, 1 << 62, 10**30])
+def test_a_bound_that_no_unit_reaches_is_none(most):
+    rows = [(unit, "a", value) for unit in range(3) for value in VALUES]
+    assert states(table(rows), rows=most) == states(table(rows), rows=len(VALUES))
+
+
+def test_large_bounds_choose_by_the_same_law(monkeypatch):
+    """Products of 128 bits, from some bound on, say the same as those of 64 bits."""
+    rows = [(unit, "a", 1.25 * place) for unit in range(4) for place in range(30)]
+    narrow = states(table(rows), rows=7)
+    monkeypatch.setattr("sordino.data.questions.rank_law._NARROW", 1)
+    assert states(table(rows), rows=7) == narrow
+
+
+def test_units_that_are_numbers_or_texts_choose_alike():
+    rows = [row for unit in (1, -2, 30) for row in rows_of(unit, random.Random(unit), 40)]
+    texts = columns(
+        [(str(unit), *more) for unit, *more in rows], u=pa.string(), g=pa.string(), x=pa.float64()
+    )
+    assert states(table(rows), rows=3, groups=2) == states(texts, rows=3, groups=2)
+
+
+def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
+    """The first ranks count each time: what is small counts always, and what is large never."""
+    rows = [(unit, "a", value) for unit in range(300) for value in (1.25, 30.0, 7.5)]
+
+    def shares():
+        (state,) = states(table(rows), rows=1)
+        return [count for count in state[:-3] if count]
+
+    assert sorted(shares()) != [300]
+    assert all(60 < count < 140 for count in shares())
+    monkeypatch.setattr("sordino.data.questions.rank_law._write_offset", lambda *_: "CAST(0 AS BIGINT)")
+    assert shares() == [300]
 
 
 def test_the_order_of_the_rows_does_not_matter_and_the_salt_does():

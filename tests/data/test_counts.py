@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter, defaultdict
 
@@ -16,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source, prepare_counts
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
+from support.rank_law import choose
 
 ITEMS = ["café", "Ångström", "żółw", "日本", "a,b", 'say "hi"', "x", "10", "😀", "é", "e\u0301", " space "]
 DOMAIN = sorted([*ITEMS[:-2], "absent", "zz"])
@@ -175,16 +175,12 @@ def test_every_source_counts_alike(tmp_path, make):
 
 
 def chosen(rows, most):
-    """The documented choice, written again: the smallest keyed hashes of a unit's own items."""
+    """The documented choice, written again: the law of ranks on a unit's own items."""
     items = defaultdict(set)
     for user, item, _ in rows:
         if user is not None and item in DOMAIN:
             items[str(user)].add(item)
-
-    def key(user, item):
-        return hashlib.sha256(f"{SALT.hex()}{len(user)}:{user}{item}".encode()).hexdigest()
-
-    return {user: sorted(own, key=lambda item: (key(user, item), item))[:most] for user, own in items.items()}
+    return {user: choose(own, [user], most, SALT) for user, own in items.items()}
 
 
 @given(
@@ -215,12 +211,12 @@ def test_one_unit_moves_at_most_its_bound_and_nobody_else(pairs, most, rng):
 
 
 def test_another_salt_chooses_otherwise():
-    frame = pl.DataFrame({"user": [1] * 40, "item": [str(i) for i in range(40)]})
+    frame = pl.DataFrame({"user": [1] * 41, "item": [str(i) for i in range(41)]})
     unit = PrivacyUnit("user", max_rows=5)
     found = {
         tuple(
             prepare_counts(
-                open_source(frame), unit, kind="items", item="item", domain=range(40), salt=bytes([salt]) * 16
+                open_source(frame), unit, kind="items", item="item", domain=range(41), salt=bytes([salt]) * 16
             )
             .run()
             .values

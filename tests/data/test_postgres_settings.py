@@ -48,6 +48,7 @@ ODD = {
 EVIL = (
     "CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT '\\x00'::bytea $$",
     "CREATE FUNCTION evil.convert_to(text, name) RETURNS bytea LANGUAGE sql AS $$ SELECT '\\x00'::bytea $$",
+    "CREATE FUNCTION evil.substr(text, integer, integer) RETURNS text LANGUAGE sql AS $$ SELECT '0'::text $$",
     "CREATE FUNCTION evil.length(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$",
     "CREATE FUNCTION evil.width_bucket(double precision, double precision[]) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$",
     "CREATE FUNCTION evil.same(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -21,6 +20,7 @@ from sordino.data.questions import counts as counts_module
 from sordino.data.sources.words import LONGEST_LABEL
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
 from support.postgres import database, own_server
+from support.rank_law import choose
 from support.tables import KINDS, columns, made
 from support.workbooks import write_table
 
@@ -88,10 +88,7 @@ def oracle(rows, most=None, least=1):
         if unit is not None and is_label(label):
             items[str(unit)].add(label)
 
-    def key(unit, label):
-        return hashlib.sha256(f"{SALT.hex()}{len(unit)}:{unit}{label}".encode()).hexdigest(), label
-
-    chosen = [sorted(own, key=lambda label: key(unit, label))[:most] for unit, own in items.items()]
+    chosen = [choose(own, [unit], most or len(own), SALT) for unit, own in items.items()]
     found = Counter(label for own in chosen for label in own)
     return {label: n for label, n in found.items() if n >= least}
 

@@ -96,7 +96,7 @@ def _bounded(
     known = f"(SELECT {zero}, {names}unit FROM {kept} AS kept WHERE unit IS NOT NULL)"
     whose = f"{literal(salt.hex())} || length(unit) || ':' || unit"
     if grouped and groups is not None:
-        place = f"row_number() OVER (PARTITION BY unit ORDER BY {words.hashed.format(f'{whose} || item')}, grp) AS place"
+        place = f"row_number() OVER (PARTITION BY unit ORDER BY {words.drawn.format(f'{whose} || item')}, grp) AS place"
         first = (
             f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
         )
@@ -104,7 +104,7 @@ def _bounded(
         known = f"(SELECT x, {names}unit FROM {known} AS known JOIN {chosen} AS chosen ON unit = one AND grp = its)"
     inside = "unit, grp" if grouped else "unit"
     label = "length(item) || ':' || item || " if grouped else ""
-    key = words.hashed.format(f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')")
+    key = words.drawn.format(f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')")
     copies = (
         f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
     )

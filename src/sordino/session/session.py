@@ -453,7 +453,7 @@ class Session(SessionBase):
         """Release a quantile of a column of numbers, or several, without a range to guess.
 
         With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in
-        each group), chosen by a keyed hash of what they hold. Missing numbers count as the lowest.
+        each group), chosen by their ranks and a secret salt. Missing numbers count as the lowest.
 
         Parameters
         ----------
@@ -482,7 +482,7 @@ class Session(SessionBase):
         domain : Domain or list of labels, optional
             The groups; rows with other labels are dropped.
         groups_per_unit : int, optional
-            With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+            With `by` and a unit column: each unit counts in at most so many groups, chosen by a secret salt.
         most_groups : int, optional
             With `Domain.unlisted`, on an account with a delta: at most so many groups are found, those with
             the most units by noisy counts.

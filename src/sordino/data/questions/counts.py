@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.data.questions.domain import Domain
+from sordino.data.questions.rank_law import choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
-from sordino.data.sources.engine import Answer, Progress, Scan, after_charge, literal
+from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
@@ -256,9 +257,7 @@ def prepare_counts(
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = source.backend.dialect.words
     kinds = list(source.columns.values())
-    kept = (
-        ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
-    )
+    kept = ", ".join(words.name_columns(columns, kinds)) or "1"
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
@@ -436,15 +435,11 @@ def _count_items(unit: PrivacyUnit, kept: str, salt: bytes, words: Words, inside
 
 
 def _choose_items(kept: str, most: int, salt: bytes, words: Words, inside: str) -> str:
-    """Return at most `most` distinct items of each unit.
+    """Return at most `most` distinct items of each unit, by the law of ranks: no other unit takes part.
 
-    The order depends on the salt, the unit and the item alone. It does not depend on where a row stands, or
-    on any other unit: adding or removing one unit changes no other unit's choice. Items that are not `inside`
-    are not chosen: they would waste the bound.
+    Items that are not `inside` are not chosen: they would waste the bound.
     """
-    # The length of the unit stands in front of it, so that no two pairs of unit and item make one text.
-    key = words.hashed.format(f"{literal(salt.hex())} || length(unit) || ':' || unit || item")
-    pairs = f"SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside}"
-    # The item comes after the hash, so that the order is strict even if two hashes are equal.
-    place = f"row_number() OVER (PARTITION BY unit ORDER BY {key}, item) AS place"
-    return f"SELECT item FROM (SELECT item, {place} FROM ({pairs}) AS pairs) AS placed WHERE place <= {most}"
+    pairs = f"(SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside})"
+    return choose_ranks(
+        pairs, taken=["item"], owner=["unit"], named=["unit"], order="item", most=most, salt=salt, words=words
+    )

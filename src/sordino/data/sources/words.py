@@ -1,11 +1,12 @@
 """How each engine writes in SQL what the standard leaves open.
 
-For example the text of a value, a keyed hash, or the whole number in a text.
+For example the text of a value, a number from a keyed hash, or the whole number in a text.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -26,8 +27,10 @@ class Words:
     number : str
         A float as a number that is compared and ranked: NaN, of whatever sign, is NULL, and both zeros are
         one.
-    hashed : str
-        A cryptographic hash of a text, as a text.
+    drawn : str
+        A whole number from 0 to 2^60 - 1 of 64 bits: the first bits of a cryptographic hash of a text.
+    wide : str
+        A whole number as one that does not overflow where two numbers of 64 bits are multiplied.
     shown : str
         The text of a number; equal numbers have one text.
     whole : str
@@ -43,7 +46,8 @@ class Words:
     text: str
     float_text: str
     number: str
-    hashed: str
+    drawn: str
+    wide: str
     shown: str
     whole: str
     plain: str
@@ -54,6 +58,21 @@ class Words:
         # The declared type decides, which is public: so it is the same rule for all rows of a column.
         template = self.float_text if declared in FLOATS else self.text
         return template.format(f"c{index}")
+
+    def unit(self, index: int, declared: str) -> str:
+        """Return what units of the column c<index> are compared by: whole numbers, or the text of the column.
+
+        Equal whole numbers have equal texts, so both say the same about which rows are of one unit. Numbers
+        are compared and sorted faster.
+        """
+        return f"c{index}" if declared in WHOLE_NUMBERS else self.label(index, declared)
+
+    def name_columns(self, columns: Mapping[str, int], kinds: Sequence[str]) -> list[str]:
+        """Return what selects the units and the labels of a question, each under its name in it."""
+        return [
+            f"{(self.unit if name == 'unit' else self.label)(place, kinds[place])} AS {name}"
+            for name, place in columns.items()
+        ]
 
     def is_plain(self, text: str, declared: str) -> str:
         """Return whether the text of a column can be a label that nobody listed: a rule of that text alone.
@@ -77,6 +96,11 @@ FLOATS = frozenset({"FLOAT", "DOUBLE"})
 Where a value is missing, frames turn whole numbers into floats: such a number keeps the text of the whole
 number.
 """
+
+WHOLE_NUMBERS = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+)
+"""Declared types of whole numbers."""
 
 # Up to here every whole number is a float of 64 bits.
 _LARGEST_EXACT_WHOLE = 1 << 53
@@ -109,7 +133,8 @@ EMBEDDED = Words(
     )
     + " COLLATE C)",
     number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
-    hashed="sha256({})",
+    drawn="CAST('0x' || substr(sha256({}), 1, 15) AS BIGINT)",
+    wide="CAST({} AS HUGEINT)",
     shown="CAST({} AS VARCHAR)",
     # There and back: only the usual text of a number is equal to the text of that number.
     whole=(
@@ -137,7 +162,11 @@ SERVER = Words(
     number="CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} = 0 THEN 0 ELSE {0} END",
     # The bytes as the database keeps them: in another encoding some
     # texts do not exist, and the server would fail on their rows.
-    hashed="(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex') COLLATE \"C\")",
+    drawn=(
+        "CAST(CAST('x' || substr(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex'), 1, 15)"
+        " AS bit(60)) AS bigint)"
+    ),
+    wide="CAST({} AS numeric)",
     shown="CAST({} AS text)",
     # The length comes first, and by itself: the server fails where a pattern meets a text of 256 MiB.
     whole=(

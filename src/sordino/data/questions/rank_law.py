@@ -1,0 +1,89 @@
+"""Chooses which rows, groups or items of a unit count, where it has more of them than may count.
+
+The law of ranks: what a unit has is put in order, at ranks 0 to n - 1. If n is more than M, rank i counts if
+(i * M + u) mod n < M. The offset u, from 0 to n - 1, follows from a secret salt and the unit. Exactly M ranks
+count, each with chance M / n, and equal values may change places. So the choice is a function of what the
+unit has itself and of the salt: docs/proofs/numbers.md, 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sordino.data.sources.engine import literal
+from sordino.data.sources.words import Words
+
+_NARROW = 1 << 20
+"""With at most so many, a product with any rank of a table fits into 64 bits."""
+
+_UNBOUNDED = 1 << 62
+"""No unit has so many rows: a larger bound is none."""
+
+
+def choose_ranks(
+    kept: str,
+    *,
+    taken: Sequence[str],
+    owner: Sequence[str],
+    named: Sequence[str],
+    order: str,
+    most: int,
+    salt: bytes,
+    words: Words,
+) -> str:
+    """Return a SELECT of the columns `taken`, of at most `most` rows of each owner.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses, or a name. Its first column of `owner` is never NULL.
+    taken : sequence of str
+        Columns that are wanted.
+    owner : sequence of str
+        Columns that say whose a row is: the unit, and perhaps its group.
+    named : sequence of str
+        Columns with the names of the owner, from which the offset follows; equal within an owner.
+    order : str
+        A column of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
+        every column that is taken.
+    most : int
+        At least 1.
+    salt : bytes
+        Secret.
+    words : Words
+        The words of the engine.
+    """
+    whose = ", ".join(owner)
+    columns = ", ".join(dict.fromkeys([*taken, *owner, *named, order]))
+    most = min(most, _UNBOUNDED)
+    place = "place" if most <= _NARROW else words.wide.format("place")
+    # Only those who have more than may count are put in order: sorting is what takes time.
+    crowded = (
+        f"SELECT {whose}, count(*) AS many, {_write_offset(named, salt, words)} % count(*) AS shift"
+        f" FROM kept GROUP BY {', '.join(dict.fromkeys([*owner, *named]))} HAVING count(*) > {most}"
+    )
+    ranked = (
+        f"SELECT {', '.join(f'kept.{name}' for name in taken)}, many, shift, row_number() OVER"
+        f" (PARTITION BY {', '.join(f'kept.{name}' for name in owner)} ORDER BY kept.{order} NULLS FIRST) - 1"
+        f" AS place FROM kept JOIN crowded ON {_match(owner)}"
+    )
+    wanted = ", ".join(taken)
+    return (
+        # Read once, and used three times: a stream of rows cannot be read again.
+        f"WITH kept AS MATERIALIZED (SELECT {columns} FROM {kept} AS kept),"
+        f" crowded AS MATERIALIZED ({crowded})"
+        f" SELECT {wanted} FROM kept WHERE NOT EXISTS (SELECT 1 FROM crowded WHERE {_match(owner)})"
+        f" UNION ALL SELECT {wanted} FROM ({ranked}) AS ranked"
+        f" WHERE ({place} * {most} + shift) % many < {most}"
+    )
+
+
+def _match(owner: Sequence[str]) -> str:
+    return " AND ".join(f"kept.{name} = crowded.{name}" for name in owner)
+
+
+def _write_offset(named: Sequence[str], salt: bytes, words: Words) -> str:
+    """Return a number from 0 to 2^60 - 1 that follows from the salt and the names of an owner."""
+    # The length stands in front of each text, so that no two owners make one text.
+    texts = [f"length({text}) || ':' || {text}" for text in map(words.shown.format, named)]
+    return words.drawn.format(" || ".join([literal(salt.hex()), *texts]))
