@@ -43,7 +43,7 @@ def test_the_first_screen_is_plain():
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
     assert "Every number here was made a little wrong, on purpose" in first
-    assert "tea 200, rice 101" in first
+    assert "tea: 200; rice: 101" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.
     assert "From all results of this page together: At epsilon = 0.75 a reader" in first

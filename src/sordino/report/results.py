@@ -151,8 +151,7 @@ def _head(name: str, told: Told) -> str:
 
 def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
     if name == "interval":
-        # It may break where it is long, and nowhere within a number.
-        return element("td", say_interval(row))
+        return element("td", say_interval(row), class_="interval")
     value = row.get(name)
     number = as_number(value)
     if name == "q" and number is not None:

@@ -189,15 +189,15 @@ def say_headline(told: Told) -> Markup:
         parts = [join(say_roughly(row)) for row in told.rows if row.get("estimate") is not None]
     if not parts:
         return join(f"{len(told.rows):,} rows")
-    listed = [piece for part in parts[:_SHOWN] for piece in (", ", part)][1:]
-    return join(*listed, ", …" if len(parts) > _SHOWN else None)
+    listed = [piece for part in parts[:_SHOWN] for piece in ("; ", part)][1:]
+    return join(*listed, "; …" if len(parts) > _SHOWN else None)
 
 
 def _say_named(row: Mapping[str, Any]) -> Markup:
     share = as_number(row.get("q"))
-    at = "" if share is None else f" {say_number(100 * share)} %:"
+    at = "" if share is None else f", {say_number(100 * share)} % below"
     estimate = round_row(row).get("estimate")
-    return join(quote(_find_label(row)), at, None if estimate is None else f" {say_number(estimate)}")
+    return join(quote(_find_label(row)), at, None if estimate is None else f": {say_number(estimate)}")
 
 
 def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
