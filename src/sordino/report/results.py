@@ -28,7 +28,7 @@ _OPEN_ROWS = 12
 """A table of more rows is folded up."""
 # What a row may have beside its label, its figure and its interval; in the order of a table.
 _MORE = {
-    "gap": "lead over the next",
+    "gap": "lead",
     "order_unclear": "order unclear",
     "standard_deviation": "standard deviation",
     "clip_low": "numbers below count as",
@@ -109,6 +109,8 @@ def _write_table(told: Told) -> Markup | None:
     if not rows:
         return element("p", "Nothing was found; there is no table.")
     names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
+    # Which figure it is stands above the table.
+    names = [name for name in names if name != "figure" or len(names) == 1]
     # The figure of a mechanism alone has a name of its own.
     known = {*names, *_MORE, "estimate", "low", "high"}
     other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]

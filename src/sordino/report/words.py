@@ -195,9 +195,12 @@ def say_headline(told: Told) -> Markup:
 
 def _say_named(row: Mapping[str, Any]) -> Markup:
     share = as_number(row.get("q"))
-    at = "" if share is None else f", {say_number(100 * share)} % below"
     estimate = round_row(row).get("estimate")
-    return join(quote(_find_label(row)), at, None if estimate is None else f": {say_number(estimate)}")
+    if estimate is None:
+        return quote(_find_label(row))
+    figure = say_number(estimate)
+    told = f"({figure})" if share is None else f"({say_number(100 * share)} % below {figure})"
+    return join(quote(_find_label(row)), " ", told)
 
 
 def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
