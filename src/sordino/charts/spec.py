@@ -11,7 +11,7 @@ Spec = dict[str, Any]
 
 WIDTH = 380
 """Of a picture with its labels, in pixels: on a phone its letters can still be read."""
-INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#1b4965", "#8fc1de", "#b3460d"
+INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#143a50", "#4f94be", "#b3460d"
 """Letters, axes, lines of the grid, dots and whiskers, bars, the number that figures are compared with."""
 _ROW, _TALL = 26, 240
 _LETTER, _NUMBERS, _MARGIN = 8, 60, 20

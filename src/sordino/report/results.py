@@ -33,6 +33,8 @@ _MORE = {
     "standard_deviation": "standard deviation",
     "clip_low": "numbers below count as",
     "clip_high": "numbers above count as",
+    "rank_error_low": "rank error from",
+    "rank_error_high": "rank error to",
     "capped": "at the cap",
     "too_few": "too few to tell",
     "p_value": "p-value",

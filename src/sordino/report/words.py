@@ -215,8 +215,13 @@ def say_certainty(told: Told) -> str:
     """Return what the intervals are worth; empty where nothing is said of that."""
     each, together = told.number("confidence"), told.number("confidence_together")
     together = told.number("together") if together is None else together
-    if each is None or not any(say_interval(row) for row in told.rows):
+    if each is None:
         return ""
+    if not any(say_interval(row) for row in told.rows):
+        # Of quantiles it is the rank that is bounded.
+        ranked = any(row.get("rank_error_high") is not None for row in told.rows)
+        said = "Its rank among all rows is wrong by no more than the table says, with a probability of"
+        return f"{said} {say_share(each)}." if ranked else ""
     if len(told.rows) == 1:
         return f"The interval contains the true figure with a probability of {say_share(each)}."
     said = f"Each interval contains its true figure with a probability of {say_share(each)}"
