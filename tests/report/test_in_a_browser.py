@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from report.pages import ASK, WILD, account, document, released
@@ -139,15 +141,35 @@ def test_a_text_that_cannot_be_read_is_noticed(browser, report, tmp_path):
     assert [one for one in browser.ask(CONTRAST) if one[0] < 4.5]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_marks_have_colors_of_the_page(browser, report, dark):
-    show(browser, report, dark=dark)
+def contrast(one, other):
+    """How far two colors are from each other, by the rule of WCAG 2."""
+
+    def light(color):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(p * weight for p, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("media", "dark"), [("screen", False), ("screen", True), ("print", False), ("print", True)]
+)
+def test_marks_have_colors_of_the_page(browser, report, media, dark):
+    show(browser, report, media=media, dark=dark)
     colors = set(browser.ask(MARKS))
+    card = browser.ask("getComputedStyle(document.querySelector('article')).backgroundColor")
+    paper = browser.ask("getComputedStyle(document.body).backgroundColor")
     named = ("--mark", "--fill", "--grid", "--quiet", "--line")
     script = "(n) => { const e = document.createElement('i'); document.body.append(e); e.style.color = `var(${n})`; const c = getComputedStyle(e).color; e.remove(); return c; }"
-    ours = {browser.ask(f"({script})('{name}')") for name in named}
-    assert colors <= ours
-    assert len(colors) == len(ours)
+    ours = {name: browser.ask(f"({script})('{name}')") for name in named}
+    assert colors == set(ours.values())
+    # The grid says nothing by itself. Whatever does is told from what lies behind it.
+    for name in set(ours) - {"--grid"}:
+        assert min(contrast(ours[name], card), contrast(ours[name], paper)) >= 3, name
+    # A whisker begins within its bar.
+    assert contrast(ours["--mark"], ours["--fill"]) >= 2.5
 
 
 def test_labels_of_pictures_are_where_they_can_be_seen(browser, report):

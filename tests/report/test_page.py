@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import re
+from importlib import import_module
 
 import pytest
 from hypothesis import given, strategies as st
@@ -43,7 +45,7 @@ def test_the_first_screen_is_plain():
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
     assert "Every number here was made a little wrong, on purpose" in first
-    assert "tea 200, rice 101" in first
+    assert "tea (200); rice (101)" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.
     assert "From all results of this page together: At epsilon = 0.75 a reader" in first
@@ -88,6 +90,17 @@ def test_what_was_asked_is_told():
     assert "file products.csv" in seen.text
     assert "all 2 hold together with at least 90 %" in seen.text
     assert "the item may be no larger than the next one" in seen.text
+
+
+def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie():
+    rows = [{"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}]
+    seen = assert_whole(make_report([document("quantile", column="x", rows=rows)]))
+    assert (
+        "Its rank among all rows is wrong by no more than the table says, with a probability of 95 %."
+        in seen.text
+    )
+    assert "\N{MINUS SIGN}3.2" in seen.text
+    assert "7.9" in seen.text
 
 
 def test_ends_are_told_as_they_are():
@@ -264,6 +277,7 @@ def test_an_account_says_how_long_it_lasts():
     ("changes", "says"),
     [
         ({"charges": [], "spent": 0.0, "remaining": 2.0}, "Nothing was charged to it yet."),
+        ({"charges": []}, "Its charges are not listed here."),
         ({"remaining": 0.0}, "Nothing is left."),
         ({"successor": "next"}, "another account goes on for it"),
         ({"shares": {"team": 0.5}}, "team 0.5"),
@@ -365,7 +379,7 @@ def test_twenty_releases_are_a_small_page():
     assert_whole(page)
     assert len(page.encode()) < 1_500_000
     assert "200 more rows are in the file of the release." in page
-    assert "The first 40 of 400 are drawn." in page
+    assert "The first 30 of 400 are drawn." in page
 
 
 def test_a_page_runs_nothing_by_its_own_policy():
@@ -414,3 +428,14 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(sd.UnsupportedBackend, match=r"pip install 'sordino\[report\]'"):
         make_report([document()])
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["charts.draw", "charts.figure", "charts.spec", "report.markup", "report.page"],
+)
+@pytest.mark.slow
+def test_examples_run(module):
+    tried = doctest.testmod(import_module(f"sordino.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert tried.attempted
+    assert not tried.failed

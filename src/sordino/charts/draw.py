@@ -16,6 +16,7 @@ from sordino.errors import UnsupportedBackend
 if TYPE_CHECKING:
     import altair as alt
 
+_PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python"}
 _MISSING = "Pictures need the package {}, which is not installed: pip install 'sordino[report]'."
 
 # What each color is called in the styles of a page, which has others in the dark.
@@ -103,4 +104,4 @@ def _load(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise UnsupportedBackend(_MISSING.format(name.replace("_", "-"))) from None
+        raise UnsupportedBackend(_MISSING.format(_PACKAGES[name])) from None

@@ -13,7 +13,7 @@ from sordino.sheet import escape_controls
 Form = Literal["whiskers", "bars", "curve", "names", "spread", "steps"]
 """Dots or bars with whiskers, a curve of quantiles, names alone, how often values occur, stairs."""
 
-MOST_MARKS = 40
+MOST_MARKS = 30
 """So many rows are drawn: more cannot be told apart on a phone. The table of a report has the others."""
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""

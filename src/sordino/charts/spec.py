@@ -11,11 +11,11 @@ Spec = dict[str, Any]
 
 WIDTH = 380
 """Of a picture with its labels, in pixels: on a phone its letters can still be read."""
-INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#1b4965", "#8fc1de", "#b3460d"
+INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#143a50", "#4f94be", "#b3460d"
 """Letters, axes, lines of the grid, dots and whiskers, bars, the number that figures are compared with."""
 _ROW, _TALL = 26, 240
-_LETTER = 8
-"""Of a label: how wide a letter may be, in pixels."""
+_LETTER, _NUMBERS, _MARGIN = 8, 60, 20
+"""How wide a letter of a label may be, the numbers of an axis, and what is around a picture; in pixels."""
 _END, _OPEN = "stroke", "triangle"
 """Shapes of the two ends of a whisker: it ends there, or nothing bounds it."""
 _ROOM = 0.04
@@ -50,8 +50,9 @@ def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
         "steps": _draw_steps,
     }
     drawn = build[figure.form](figure) if figure.marks else _draw_nothing()
-    autosize = {"type": "fit-x", "contains": "padding"}
-    return {"width": width, "autosize": autosize, **drawn, "config": _CONFIG}
+    # The room for labels is known. To have it found out takes twice as long.
+    room = _measure_labels(figure) if figure.form in {"whiskers", "bars", "names"} else _NUMBERS
+    return {"width": width - room - _MARGIN, **drawn, "config": _CONFIG}
 
 
 _AXIS = {
@@ -137,15 +138,21 @@ def _find_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]
     return (least if from_zero and least == 0 else least - room), most + room
 
 
-def _place_labels(figure: Figure) -> Spec:
-    """Return the axis of labels, in the order of the release; each of them is shown."""
-    # The page may have wider letters than whoever draws, so that the room is reckoned here.
+def _measure_labels(figure: Figure) -> int:
+    """Return how many pixels the labels take.
+
+    The page may have wider letters than whoever draws, so that it is reckoned here.
+    """
     letters = figure.room
     if letters is None:
         letters = max((measure(mark.label) for mark in figure.marks), default=0)
-    room = letters * _LETTER + 10
+    return letters * _LETTER + 10
+
+
+def _place_labels(figure: Figure) -> Spec:
+    """Return the axis of labels, in the order of the release; each of them is shown."""
     axis: Spec = {"title": None, "labelOverlap": False, "domain": False, "ticks": False, "labelPadding": 8}
-    axis |= {"minExtent": room, "labelLimit": 0}
+    axis |= {"minExtent": _measure_labels(figure), "labelLimit": 0}
     scale = {"domain": [mark.label for mark in figure.marks]}
     return {"field": "label", "type": "nominal", "scale": scale, "axis": axis}
 

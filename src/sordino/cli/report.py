@@ -70,7 +70,9 @@ def report(
 @click.command("report")
 @REQUIRED_LEDGER
 @REQUIRED_ACCOUNT
-@click.option("--with-releases", is_flag=True, help="Show what was released with --keep as well.")
+@click.option(
+    "--with-releases", is_flag=True, help="Show what was released with --keep as well, the newest 200."
+)
 @TITLE
 @ABOUT
 @STATEMENT
@@ -90,8 +92,12 @@ def report_account(
 
     It costs nothing. It needs the extra `report`.
     """
+    # An account is shown without what makes pages.
+    from sordino.report.read import MOST_RELEASES
+
     opened = Ledger.open(url, account=account)
-    releases = list_kept(opened) if with_releases else []
+    # The newest, where there are more than a page takes.
+    releases = list_kept(opened)[-MOST_RELEASES:] if with_releases else []
     _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
 
 
@@ -147,7 +153,6 @@ def _write_page(
     docs: str | None,
     output: OutputFile | None,
 ) -> None:
-    # An account is shown without what makes pages.
     from sordino.report import make_report
 
     said = None

@@ -76,7 +76,7 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
             "row is read, and what does not fit is refused.",
         ),
         *_write_other_sums(account),
-        *_draw_spending(spending, limit, sum(map(_number, granted.values())), measure),
+        *_draw_spending(spending, limit, spent, sum(map(_number, granted.values())), measure),
         make_list(pairs),
         _write_charges(spending, measure),
     ]
@@ -167,9 +167,12 @@ def _write_other_sums(account: Mapping[str, Any]) -> list[Markup]:
     return [element("p", " ".join(said))]
 
 
-def _draw_spending(spending: Sequence[Spending], limit: float, granted: float, measure: str) -> list[Markup]:
+def _draw_spending(
+    spending: Sequence[Spending], limit: float, spent: float, granted: float, measure: str
+) -> list[Markup]:
     if not spending:
-        return [element("p", "Nothing was charged to it yet.")]
+        said = "Its charges are not listed here." if spent else "Nothing was charged to it yet."
+        return [element("p", said)]
     sums, days = [granted], [spending[0].day]
     for one in spending:
         sums.append(sums[-1] + one.amount)

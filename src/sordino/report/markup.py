@@ -7,6 +7,7 @@ markup is a type of its own, and a plain text that is put into an element become
 from __future__ import annotations
 
 import html
+from functools import lru_cache
 from typing import final
 
 from sordino.sheet import escape_controls
@@ -70,6 +71,8 @@ def cut(text: str) -> str:
     return f"{text[:MOST_LETTERS]}… ({len(text):,} characters)"
 
 
+# A table has the same few attributes thousands of times.
+@lru_cache(maxsize=1024)
 def _write_attribute(key: str, value: str | bool | None) -> str:
     name = key.rstrip("_").replace("_", "-")
     if value is None or value is False:

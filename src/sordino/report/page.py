@@ -79,7 +79,7 @@ def make_report(
     >>> session = sd.Session(visits, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
     >>> wards = session.histogram("ward", epsilon=1, domain=["A", "B"])
     >>> page = sd.report.make_report([wards], title="Visits")
-    >>> page.startswith("<!DOCTYPE html>"), "<h1>Visits</h1>" in page, "<script" in page
+    >>> page.startswith("<!DOCTYPE html>"), "Visits</bdi></h1>" in page, "<script" in page
     (True, True, False)
     """
     told = read_releases(releases)

@@ -28,11 +28,13 @@ _OPEN_ROWS = 12
 """A table of more rows is folded up."""
 # What a row may have beside its label, its figure and its interval; in the order of a table.
 _MORE = {
-    "gap": "lead over the next",
+    "gap": "lead",
     "order_unclear": "order unclear",
     "standard_deviation": "standard deviation",
     "clip_low": "numbers below count as",
     "clip_high": "numbers above count as",
+    "rank_error_low": "rank error from",
+    "rank_error_high": "rank error to",
     "capped": "at the cap",
     "too_few": "too few to tell",
     "p_value": "p-value",
@@ -109,6 +111,8 @@ def _write_table(told: Told) -> Markup | None:
     if not rows:
         return element("p", "Nothing was found; there is no table.")
     names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
+    # Which figure it is stands above the table.
+    names = [name for name in names if name != "figure" or len(names) == 1]
     # The figure of a mechanism alone has a name of its own.
     known = {*names, *_MORE, "estimate", "low", "high"}
     other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]
@@ -151,8 +155,7 @@ def _head(name: str, told: Told) -> str:
 
 def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
     if name == "interval":
-        # It may break where it is long, and nowhere within a number.
-        return element("td", say_interval(row))
+        return element("td", say_interval(row), class_="interval")
     value = row.get(name)
     number = as_number(value)
     if name == "q" and number is not None:

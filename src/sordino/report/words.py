@@ -189,15 +189,18 @@ def say_headline(told: Told) -> Markup:
         parts = [join(say_roughly(row)) for row in told.rows if row.get("estimate") is not None]
     if not parts:
         return join(f"{len(told.rows):,} rows")
-    listed = [piece for part in parts[:_SHOWN] for piece in (", ", part)][1:]
-    return join(*listed, ", …" if len(parts) > _SHOWN else None)
+    listed = [piece for part in parts[:_SHOWN] for piece in ("; ", part)][1:]
+    return join(*listed, "; …" if len(parts) > _SHOWN else None)
 
 
 def _say_named(row: Mapping[str, Any]) -> Markup:
     share = as_number(row.get("q"))
-    at = "" if share is None else f" {say_number(100 * share)} %:"
     estimate = round_row(row).get("estimate")
-    return join(quote(_find_label(row)), at, None if estimate is None else f" {say_number(estimate)}")
+    if estimate is None:
+        return quote(_find_label(row))
+    figure = say_number(estimate)
+    told = f"({figure})" if share is None else f"({say_number(100 * share)} % below {figure})"
+    return join(quote(_find_label(row)), " ", told)
 
 
 def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
@@ -212,8 +215,13 @@ def say_certainty(told: Told) -> str:
     """Return what the intervals are worth; empty where nothing is said of that."""
     each, together = told.number("confidence"), told.number("confidence_together")
     together = told.number("together") if together is None else together
-    if each is None or not any(say_interval(row) for row in told.rows):
+    if each is None:
         return ""
+    if not any(say_interval(row) for row in told.rows):
+        # Of quantiles it is the rank that is bounded.
+        ranked = any(row.get("rank_error_high") is not None for row in told.rows)
+        said = "Its rank among all rows is wrong by no more than the table says, with a probability of"
+        return f"{said} {say_share(each)}." if ranked else ""
     if len(told.rows) == 1:
         return f"The interval contains the true figure with a probability of {say_share(each)}."
     said = f"Each interval contains its true figure with a probability of {say_share(each)}"

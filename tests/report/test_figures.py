@@ -1,0 +1,234 @@
+"""What a picture shows is what was released: every row, every end, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import sordino as sd
+from report.pages import ASK, WILD, released
+from sordino.charts import Figure, Mark, build_spec, draw_svg, make_chart, read_figure
+from sordino.charts.figure import MOST_LETTERS, MOST_MARKS, measure, shorten_labels
+from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET
+
+FORMS = {
+    "histogram": "bars",
+    "quantiles": "curve",
+    "names": "names",
+    "nothing above": "names",
+}
+
+
+def data_of(spec):
+    return [row for layer in spec.get("layer", [spec]) for row in layer["data"]["values"]]
+
+
+@pytest.mark.parametrize("kind", ASK)
+def test_every_release_is_drawn_by_its_kind(kind):
+    release = released(kind)
+    rows = release.list_records()
+    figure = read_figure(type(release).__name__, rows)
+    assert figure.form == FORMS.get(kind, "whiskers")
+    assert len(figure.marks) == figure.total == len(rows)
+    for row, mark in zip(rows, figure.marks, strict=True):
+        for name, drawn in (("estimate", mark.value), ("low", mark.low), ("high", mark.high)):
+            said = row.get(name)
+            known = said is not None and math.isfinite(said)
+            assert drawn == (said if known else None), name
+
+
+@pytest.mark.parametrize("kind", ASK)
+@pytest.mark.sample(3)
+def test_plot_is_a_chart_of_altair_with_the_same_figures(kind):
+    chart = released(kind).plot()
+    drawn = chart.to_dict()
+    text = json.dumps(drawn)
+    for row in released(kind).list_records():
+        if row.get("estimate") is not None:
+            assert json.dumps(float(row["estimate"])) in text
+    assert type(chart).__module__.startswith("altair")
+
+
+MECHANISMS = [
+    (sd.NoisyTopK(k=2, epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.ExponentialMechanism(epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.PermuteAndFlip(epsilon=1, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.SparseVector(threshold=4, positives=1, epsilon=4, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.AboveThreshold(threshold=1000, epsilon=4, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.JointTopK(k=2, epsilon=2, sensitivity=sd.COUNTING), [5, 9, 1]),
+    (sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), 5),
+    (sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(90)), list(range(90))),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "answers"), MECHANISMS, ids=lambda one: type(one).__name__)
+def test_what_a_mechanism_releases_is_drawn_too(mechanism, answers):
+    release = mechanism.release(answers, entropy=sd.Seeded(7))
+    assert release.plot().to_dict()
+
+
+def test_many_values_are_counted():
+    values = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(90)).release(
+        range(90), entropy=sd.Seeded(7)
+    )
+    figure = read_figure("Values", values.list_records())
+    assert figure.form == "spread"
+    assert sum(mark.value for mark in figure.marks) == figure.total == 90
+    counts, edges = np.histogram(values.values, bins=len(figure.marks))
+    assert [mark.value for mark in figure.marks] == counts.tolist()
+    assert [mark.at for mark in figure.marks] == pytest.approx(edges[:-1])
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, 0.0])
+def test_values_beyond_all_measure_are_drawn(value):
+    rows = [{"values": value}] * 50 + [{"values": -value}] * 50
+    assert sum(mark.value for mark in read_figure("Values", rows).marks) == 100
+    for kind in ("top", "histogram"):
+        draw_svg(
+            read_figure(kind, [{"item": "a", "estimate": value, "low": -value, "high": value}]), named_by="x"
+        )
+
+
+def test_of_very_many_rows_the_first_are_drawn():
+    figure = read_figure("top", [{"item": str(n), "estimate": float(n)} for n in range(500)])
+    assert (len(figure.marks), figure.total) == (MOST_MARKS, 500)
+
+
+# ---- ends --------------------------------------------------------------------------------------------------
+
+
+def test_an_end_that_nothing_bounds_is_an_arrow_and_never_a_stroke():
+    rows = [
+        {"item": "both", "estimate": 5.0, "low": 3.0, "high": 7.0},
+        {"item": "low", "estimate": 5.0, "low": 3.0, "high": math.inf},
+        {"item": "high", "estimate": 5.0, "low": None, "high": 7.0},
+        {"item": "none", "estimate": 5.0, "low": None, "high": None},
+    ]
+    shapes = [
+        (row["label"], row["shape"])
+        for row in data_of(build_spec(read_figure("top", rows)))
+        if "shape" in row
+    ]
+    assert shapes == [
+        ("both", "stroke"),
+        ("both", "stroke"),
+        ("low", "stroke"),
+        ("low", "triangle"),
+        ("high", "triangle"),
+        ("high", "stroke"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["top", "histogram"])
+def test_figures_that_are_compared_begin_at_zero(kind):
+    rows = [{"item": "a", "estimate": 900.0, "low": 890.0, "high": 910.0}, {"item": "b", "estimate": 880.0}]
+    axis = build_spec(read_figure(kind, rows))["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert axis[0] == 0
+    assert axis[1] > 910
+    # A single figure is compared with nothing.
+    if kind == "top":
+        assert (
+            build_spec(read_figure(kind, rows[:1]))["layer"][0]["encoding"]["x"]["scale"]["domain"][0] > 800
+        )
+
+
+def test_a_threshold_is_a_line():
+    rows = [{"item": "a", "estimate": 900.0}]
+    spec = build_spec(read_figure("above", rows, line=700))
+    assert {"line": 700.0} in data_of(spec)
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"][0] < 700
+
+
+# ---- labels ------------------------------------------------------------------------------------------------
+
+
+def test_labels_fit_can_be_printed_and_are_told_apart():
+    short = shorten_labels([WILD, WILD, "", "", "東京" * 30, "a" * 20, "b" * 21, "\u202eabc"])
+    assert len(set(short)) == len(short)
+    assert all(measure(label) <= MOST_LETTERS + 4 for label in short)
+    assert all(label.isprintable() for label in short)
+    assert short[5] == "a" * 20
+    assert short[6] == "b" * 19 + "…"
+    assert measure(short[4]) <= MOST_LETTERS
+
+
+def test_what_draws_never_sees_a_text_of_somebody_else(monkeypatch):
+    import vl_convert
+
+    seen = []
+    draws = vl_convert.vegalite_to_svg
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda **told: seen.append(told) or draws(**told))
+    rows = [{"item": "Zebra", "estimate": 3.0}, {"item": "<b>&", "estimate": 2.0}]
+    svg = draw_svg(read_figure("top", rows, value_name="Antilope\x1b"), named_by="x")
+    assert not re.search(r"Zebra|<b>|Antilope", json.dumps(seen))
+    assert ">Zebra<" in svg
+    assert ">&lt;b&gt;&amp;<" in svg
+    assert "Antilope" in svg
+    assert seen[0]["allowed_base_urls"] == []
+
+
+def test_a_label_is_no_placeholder():
+    svg = draw_svg(
+        read_figure("top", [{"item": "@1", "estimate": 3.0}, {"item": "b", "estimate": 2.0}]), named_by="x"
+    )
+    assert re.findall(r">(@1|b)<", svg) == ["@1", "b"]
+
+
+def test_labels_are_data_and_never_expressions():
+    text = json.dumps(build_spec(read_figure("top", [{"item": "datum.x", "estimate": 3.0}])))
+    assert not re.search(r'"(?:expr|labelExpr|signal|calculate)": "[^"]*datum\.x', text)
+
+
+# ---- the picture -------------------------------------------------------------------------------------------
+
+
+def every_figure():
+    yield from (read_figure(type(released(kind)).__name__, released(kind).list_records()) for kind in ASK)
+    yield read_figure("Values", [{"values": float(n)} for n in range(90)])
+    steps = tuple(Mark(label="", value=float(n), at=float(n)) for n in range(3))
+    yield Figure(form="steps", marks=steps, total=3, line=4.0, value_name="epsilon")
+    yield Figure(
+        form="steps", marks=steps, total=3, line=4.0, days=("2026-01-01", "2026-01-02", "2026-03-01")
+    )
+    yield read_figure("above", [{"item": "a", "estimate": 5e6, "low": 4e6, "high": None}], line=3)
+
+
+def test_pictures_load_nothing_and_have_the_colors_of_their_page():
+    colors = set()
+    for figure in every_figure():
+        svg = draw_svg(figure, named_by="caption")
+        assert svg.endswith("</svg>")
+        assert svg.count("<svg") == 1
+        assert not re.search(r"\bid=|href|url\(|http|<style|<script|<image|<use|\son\w+=", svg)
+        assert not re.search(f"{FILL}|{GRID}|{INK}|{LINE}|{MARK}|{QUIET}", svg)
+        colors |= set(re.findall(r'(?:fill|stroke)="([^"]+)"', svg))
+    named = {f"var(--{name})" for name in ("ink", "quiet", "grid", "mark", "fill", "line")}
+    assert colors - {"none", "transparent"} == named
+
+
+def test_the_same_figure_is_the_same_picture():
+    figure = read_figure("top", released("top").list_records())
+    assert draw_svg(figure, named_by="x") == draw_svg(figure, named_by="x")
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(
+        sd.UnsupportedBackend, match=r"need the package altair.*pip install 'sordino\[report\]'"
+    ):
+        released("count").plot()
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(sd.UnsupportedBackend, match="vl-convert-python"):
+        draw_svg(read_figure("count", [{"estimate": 3.0}]), named_by="x")
+
+
+def test_a_chart_takes_titles_and_sizes():
+    chart = make_chart(read_figure("histogram", released("histogram").list_records())).properties(
+        title="Wards", width=500
+    )
+    assert chart.to_dict()["title"] == "Wards"
