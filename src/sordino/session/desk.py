@@ -18,6 +18,7 @@ from sordino.figures import Derivable
 from sordino.ledger import Ledger, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
+from sordino.session.asked import AskedBefore
 from sordino.session.keeping import Payments
 from sordino.session.memory import Memory
 from sordino.session.request import (
@@ -48,18 +49,21 @@ class Started(Generic[R]):
         What it may spend.
     steps : generator
         It goes on once it is charged.
+    request : Request
+        What it is a release of.
     """
 
     name: str
     reservation: Reservation
     steps: Steps[R]
+    request: Request[R]
 
 
 @final
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("entropy", "ledger", "memory", "payments", "source", "unit")
+    __slots__ = ("asked", "entropy", "ledger", "memory", "payments", "source", "unit")
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class Desk:
         memory: Memory | None = None,
     ) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments, self.memory = Payments(), memory
+        self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
 
     @property
     def price(self) -> Price | None:
@@ -99,7 +103,7 @@ class Desk:
         `before` is what stands before it in its batch.
         """
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
-        return Started(request.name, next(steps), steps)
+        return Started(request.name, next(steps), steps, request)
 
     @no_remnants
     def run(self, asked: Sequence[tuple[Started[Any], Progress | None]]) -> list[Any]:
@@ -150,6 +154,7 @@ class Desk:
             result: R = end.value
             # Its place in the ledger was fixed before a row was read.
             result.take_receipt(receipt)
+            self.asked.note(result, started.request)
             return result
         except Exception as error:
             # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
@@ -223,6 +228,10 @@ class _InBatch:
     @property
     def memory(self) -> Memory | None:
         return self.desk.memory
+
+    @property
+    def asked(self) -> AskedBefore:
+        return self.desk.asked
 
     def salt(self) -> bytes:
         return self.desk.salt()
