@@ -18,13 +18,19 @@ author = "The sordino authors"
 copyright = "The sordino authors"
 version = release = sordino.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
+
+# The notebook of the tutorials runs anew with each build, in a kernel on this machine; a cell that fails fails the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 autosummary_generate = False
 autodoc_typehints = "none"

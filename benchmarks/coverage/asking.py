@@ -94,6 +94,11 @@ class Asked:
         """Nothing is refined."""
         return None
 
+    @property
+    def asked(self):
+        """Nothing is measured again."""
+        return None
+
     def find_confidence(self, _mechanism):
         """Each interval is that of a single look."""
         return request.CONFIDENCE

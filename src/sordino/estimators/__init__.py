@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         combine_looks as combine_looks,
         divide_rows as divide_rows,
         rank_rows as rank_rows,
+        weigh_looks as weigh_looks,
     )
     from sordino.estimators.gaps import Estimates as Estimates, combine_gaps as combine_gaps
     from sordino.estimators.intervals import (
@@ -57,6 +58,7 @@ _HOMES = {
         "combine_looks",
         "divide_rows",
         "rank_rows",
+        "weigh_looks",
     ),
     "gaps": ("Estimates", "combine_gaps"),
     "intervals": ("interval", "p_value", "lower_bound"),

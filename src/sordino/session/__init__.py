@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sordino.session.bounded_total import BoundedValue as BoundedValue
     from sordino.session.desk import Pending as Pending
     from sordino.session.local import LocalReports as LocalReports, Reported as Reported
+    from sordino.session.remeasure import Remeasured as Remeasured, RemeasuredRow as RemeasuredRow
     from sordino.session.request import Payer as Payer, Progress as Progress, Uncharged as Uncharged
     from sordino.session.results import (
         AboveItem as AboveItem,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "desk": ("Pending",),
     "bounded_total": ("BoundedValue",),
+    "remeasure": ("Remeasured", "RemeasuredRow"),
     "request": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),
     "results": (

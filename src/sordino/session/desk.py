@@ -19,6 +19,7 @@ from sordino.figures import Derivable
 from sordino.ledger import Ledger, Preview, Price
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
+from sordino.session.asked import AskedBefore
 from sordino.session.keeping import Payments
 from sordino.session.memory import Memory
 from sordino.session.request import (
@@ -49,11 +50,14 @@ class Started(Generic[R]):
         What it may spend.
     steps : generator
         It goes on once it is charged.
+    request : Request
+        What it is a release of.
     """
 
     name: str
     reservation: Reservation
     steps: Steps[R]
+    request: Request[R]
 
 
 @final
@@ -80,7 +84,7 @@ class Errand:
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("_readings", "_salt", "entropy", "ledger", "memory", "payments", "source", "unit")
+    __slots__ = ("_readings", "_salt", "asked", "entropy", "ledger", "memory", "payments", "source", "unit")
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class Desk:
         memory: Memory | None = None,
     ) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments, self.memory = Payments(), memory
+        self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
         self._readings: Readings | None = None
         self._salt: bytes | None = None
 
@@ -102,7 +106,7 @@ class Desk:
         """
         source, readings = self.source.share()
         desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory)
-        desk.payments, desk._readings = self.payments, readings
+        desk.payments, desk.asked, desk._readings = self.payments, self.asked, readings
         desk._salt = None if readings is None else self.salt()
         return desk
 
@@ -137,7 +141,7 @@ class Desk:
         `before` is what stands before it in its batch.
         """
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
-        return Started(request.name, next(steps), steps)
+        return Started(request.name, next(steps), steps, request)
 
     @no_remnants
     def run(
@@ -202,6 +206,7 @@ class Desk:
             result: R = end.value
             # Its place in the ledger was fixed before a row was read.
             result.take_receipt(receipt)
+            self.asked.note(result, started.request)
             return result
         except Exception as error:
             # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
@@ -304,6 +309,10 @@ class _InBatch:
     @property
     def memory(self) -> Memory | None:
         return self.desk.memory
+
+    @property
+    def asked(self) -> AskedBefore:
+        return self.desk.asked
 
     def salt(self) -> bytes:
         return self.desk.salt()

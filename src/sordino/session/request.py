@@ -68,6 +68,11 @@ class Table(Protocol):
         """What keeps the answers of releases that may be refined; None where none may."""
         ...
 
+    @property
+    def asked(self) -> Any:
+        """Which requests made the releases of this session (`AskedBefore`)."""
+        ...
+
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
         ...

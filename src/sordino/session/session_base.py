@@ -24,6 +24,8 @@ from sordino.sheet import Sheet
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
+    from sordino.session.noise_choice import MeasureNoise
+    from sordino.session.remeasure import Remeasured
     from sordino.session.plans.releases import Plans
 
 
@@ -250,6 +252,79 @@ class SessionBase:
         """
         finer: R = self._do(RefineRequest(release=release, epsilon=epsilon), progress)
         return finer
+
+    @no_remnants
+    def remeasure(
+        self,
+        release: Any,
+        *,
+        epsilon: Number,
+        noise: MeasureNoise | None = None,
+        planned: bool = False,
+        progress: Progress | None = None,
+    ) -> Remeasured:
+        """Measure the answers of an earlier release once more, and put both measurements together.
+
+        The same question is asked again: rows are read again, and the noise is new. It needs no ladder, and
+        costs what a release of its own costs. `refine` is cheaper where the noise is Laplace noise and the
+        session has a ladder; with Gaussian noise nothing is lost here.
+
+        Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
+        because of what the first look said has chosen by its noise, and no interval around that mean holds:
+        so the interval is that of the new look alone, and the estimate is moved into it. If it was settled
+        before the first look that there would be both, and what is spent on each, say `planned=True`: then it
+        is that of all looks together, from the exact law of their noise.
+
+        Parameters
+        ----------
+        release : Count, Histogram, TopItems or Remeasured
+            Of this session, with Laplace or Gaussian noise that has not selected, and not within bounds. Of a
+            top k the items that were selected are measured.
+        epsilon : number
+            Budget of this look.
+        noise : {"laplace", "gaussian"}, optional
+            As for `count`.
+        planned : bool
+            Say True only if all looks were settled before the first one was seen.
+        progress : callable, optional
+            As for `top_k`.
+
+        Returns
+        -------
+        Remeasured
+            Its `cost` is that of this look, `total` that of all. The ledger has, with the charge, the id of
+            the charge of the earlier release (`remeasures`).
+
+        Raises
+        ------
+        InvalidParameter
+            If the release is not such a release of this session. Before the charge.
+        BudgetExceeded, LedgerConflict
+            Before anything is read.
+
+        Notes
+        -----
+        Rows that came or went since the earlier look are counted, or not, by the new one alone. With
+        `max_rows` each look chooses anew which rows of a unit count.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": range(900), "town": ["Arles", "Bern", "Como"] * 300})
+        >>> unit, towns = sd.PrivacyUnit("guest", max_rows=1), ["Arles", "Bern", "Como"]
+        >>> session = sd.Session(visits, unit=unit, entropy=sd.Seeded(7))
+        >>> rough = session.histogram("town", epsilon=0.5, domain=towns)
+        >>> again = session.remeasure(rough, epsilon=1)
+        >>> again.cost.pure(), again.total.pure()
+        (Fraction(1, 1), Fraction(3, 2))
+        >>> round(rough.standard_error, 2), round(again.standard_error, 2)
+        (2.8, 1.21)
+        """
+        from sordino.session.remeasure import RemeasureRequest  # noqa: PLC0415 - few sessions need it
+
+        request = RemeasureRequest(release=release, epsilon=epsilon, noise=noise, planned=planned)
+        return self._do(request, progress)
 
     @no_remnants
     def watch(

@@ -248,10 +248,8 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
         connection = duckdb.connect(":memory:", config=config)
         opened = Engine(connection, ordered=ordered)
         try:
-            # Progress is measured but never printed: it is asked for by whoever may see it.
-            connection.execute("SET enable_progress_bar = true")
+            _measure_progress(connection)
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
-            connection.execute("SET enable_progress_bar_print = false")
             # Otherwise a block of rows with 2 GiB of text could not be handed on.
             connection.execute("SET arrow_large_buffer_size = true")
             # The text of a time must not depend on the machine.
@@ -259,6 +257,17 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             yield opened
         finally:
             opened.close()
+
+
+def _measure_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have progress measured, and never printed: it is asked for by whoever may see it."""
+    try:
+        connection.execute("SET enable_progress_bar = true")
+    except duckdb.InvalidInputException:
+        # In a notebook a bar needs a library for pictures of it. Without that nothing is measured, and
+        # nothing printed.
+        return
+    connection.execute("SET enable_progress_bar_print = false")
 
 
 def _machine_memory() -> int:
