@@ -34,10 +34,10 @@ from sordino.cli.options import (
     csv_options,
     gather,
     is_quiet,
-    plan_options,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import SIMULATED, format_csv_line, write_lines
+from sordino.cli.planned import plan_options
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,

@@ -12,6 +12,7 @@ from sordino.constraints import COUNT, exact, shown
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.data import CsvFormat, Source, open_source
+from sordino.data.sources.sharing import share_rows
 from sordino.errors import InvalidParameter
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.choices import simulate_choice
@@ -189,7 +190,7 @@ class Planner:
         if isinstance(like, str) and not _may_be_table(like):
             parse_shape(like)
         source = open_source(like, csv=form)
-        if self._desk.source.shares_rows(source):
+        if share_rows(self._desk.source, source):
             given = str(like) if isinstance(like, str | os.PathLike) else f"a {source.kind}"
             raise InvalidParameter(
                 f"{request.name}.like must be synthetic or public data; got {shown(given)}, which holds rows "

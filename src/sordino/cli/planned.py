@@ -1,0 +1,48 @@
+"""The options of a dry run: whether a command only says what it would do, and what that assumes of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from sordino.errors import InvalidParameter
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DRY_RUN = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what this release would cost and give: nothing is read but the schema, nothing is charged.",
+)
+_LIKE = click.option(
+    "--like",
+    metavar="SHAPE",
+    help="With --dry-run: what is assumed of the data, such as zipf:1.1, geometric:0.9, flat, "
+    "steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
+)
+_LIKE_ROWS = click.option(
+    "--like-rows", type=int, metavar="N", help="With --like: about how many rows there are [default: 10000]."
+)
+
+
+def plan_options(function: F) -> F:
+    """Apply the options of a dry run."""
+    # From the bottom up, as decorators apply.
+    return _DRY_RUN(_LIKE(_LIKE_ROWS(function)))
+
+
+def check_assumption(like: str | None, rows: int | None, *, dry_run: bool) -> None:
+    """Refuse an assumption about the data where they are read as they are.
+
+    Raises
+    ------
+    InvalidParameter
+        If one is given beside a release.
+    """
+    if dry_run:
+        return
+    for flag, given in (("--like", like), ("--like-rows", rows)):
+        if given is not None:
+            raise InvalidParameter(f"{flag} needs --dry-run: a release is of the data as they are.")
