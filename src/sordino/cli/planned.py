@@ -1,4 +1,4 @@
-"""The options of a dry run: whether a command only says what it would do, and what that assumes of the data."""
+"""The options of a dry run: whether a command only says what it would do, and what it assumes of the data."""
 
 from __future__ import annotations
 
