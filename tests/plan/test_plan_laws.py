@@ -19,7 +19,8 @@ COLUMNS = ("flat", "normal:40,8", "lognormal:20,0.7", "zipf:1.5", "steps:600x0,3
 ROWS = 1000
 ENDS = Ends(0.0, 100.0, 1.0)
 COLUMN = {"lower": 0, "cap": 100}
-RELEASES = 40
+RELEASES = {"count": 120, "histogram": 10, "top_k": 30}
+TIMES = 60
 
 
 def orders(shape):
@@ -63,10 +64,10 @@ PLANS = {
 }
 
 
-def errors(name, frame, truth, times=RELEASES):
+def errors(name, frame, truth):
     """Return how far released figures lie off the truth."""
     found = []
-    for seed in range(times):
+    for seed in range(RELEASES[name]):
         for row, item in MEASURED[name](session(frame, seed)):
             figure = row.estimate if item is None or name != "top_k" else row.measured
             found.append(abs(figure - (frame.height if item is None else truth[item])))
@@ -90,7 +91,7 @@ def test_a_width_that_follows_from_the_noise_is_the_width(name, shape):
     frame, truth = orders(shape)
     plan = PLANS[name](session(frame, 1).plan)
     assert plan.rows[0].like == widths.ANY_DATA
-    found = errors(name, frame, truth, 400 if name == "count" else RELEASES)
+    found = errors(name, frame, truth)
     assert holds(half(plan), found) == (True, True)
     # And it is what the release prints, but where an interval is cut at 0.
     released = MEASURED[name](session(frame, 2))
@@ -186,7 +187,7 @@ def agrees(choice, share, times):
 def test_the_right_items_are_named_as_often_as_planned(how, shape):
     frame, _ = orders(shape)
     plan = session(frame, 1).plan.top_k("item", domain=LABELS, like=shape, rows=ROWS, **ASKED[how])
-    assert agrees(plan.choices[0], rightly(shape, ASKED[how], 150), 150)
+    assert agrees(plan.choices[0], rightly(shape, ASKED[how], TIMES), TIMES)
 
 
 @pytest.mark.slow
@@ -195,7 +196,7 @@ def test_a_plan_of_half_the_noise_is_convicted(monkeypatch):
     monkeypatch.setattr(chosen.InverseTail, "invert", lambda self, tails: real(self, tails) / 2)
     frame, _ = orders("zipf:0.5")
     plan = session(frame, 1).plan.top_k("item", domain=LABELS, like="zipf:0.5", rows=ROWS, **ASKED["gaps"])
-    assert not agrees(plan.choices[0], rightly("zipf:0.5", ASKED["gaps"], 150), 150)
+    assert not agrees(plan.choices[0], rightly("zipf:0.5", ASKED["gaps"], TIMES), TIMES)
 
 
 def test_bins_of_many_counts_say_what_each_of_them_would():

@@ -95,7 +95,7 @@ class FigureOptions:
     """What every figure of a column is asked with."""
 
     column: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     lower: Fraction | Literal["none"]
     cap: Fraction
     growth: Fraction

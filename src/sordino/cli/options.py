@@ -177,7 +177,7 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
 SOURCE = click.argument("source")
 # What is spent has to be meant, and what is planned spends nothing.
 EPSILON = click.option(
-    "--epsilon", type=NUMBER, required=True, callback=check_epsilon, help="Budget of this release."
+    "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of this release; or --goal."
 )
 PLANNED_EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of the release.")
 LEDGER_URL = click.option("--ledger", "ledger_url", metavar="URL", help="File of the ledger.")
@@ -428,6 +428,7 @@ class RunOptions:
     dry_run: bool = False
     like: str | None = None
     like_rows: int | None = None
+    goal: str | None = None
 
     @property
     def chosen_form(self) -> str:
@@ -487,7 +488,7 @@ class RunOptions:
             )
         if self.dry_run and self.keep:
             raise InvalidParameter("--keep cannot be combined with --dry-run, which releases nothing.")
-        check_assumption(self.like, self.like_rows, dry_run=self.dry_run)
+        check_assumption(self.like, self.like_rows, planned=self.dry_run or self.goal is not None)
         # With predictable noise, and in a dry run, nothing real is released, and so nothing has to be paid.
         if not given and not self.no_ledger and self.seed is None and not self.dry_run:
             raise InvalidParameter(
