@@ -106,6 +106,7 @@ class VectorOptions:
 
     threshold: Fraction
     positives: int
+    # None where a goal stands for it, until that has found it.
     epsilon: Fraction
     adaptive: bool
     method: Literal["gaps", "histogram"] | None
@@ -266,11 +267,12 @@ def watch(
     # Python sets a closed stdin to None. Refused now, while nothing is charged.
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the answers.")
+    # Of answers on standard input nothing is assumed.
+    refuse_shape(run)
     mechanism = _build_stream_mechanism(vector, statement, adjacency)
     form = make_csv_format(csv)
     if run.dry_run:
         # Nothing is read of the input.
-        refuse_shape(run)
         plan_alone("watch", mechanism, run, epsilon=vector.epsilon, adjacency=adjacency)
         return
     source = answer_lines(

@@ -70,8 +70,20 @@ def require_small_delta(delta: Fraction, units: int | None, *, given: bool) -> N
     )
 
 
-def check_epsilon(ctx: click.Context, _param: click.Parameter, epsilon: Fraction) -> Fraction:
-    """Ask whether the epsilon of a release is meant: before anything else of the command is done."""
+def check_epsilon(ctx: click.Context, param: click.Parameter, epsilon: Fraction | None) -> Fraction | None:
+    """Ask whether the epsilon of a release is meant: before anything else of the command is done.
+
+    None where a goal says what it shall reach.
+    """
+    wished = ctx.params.get("goal")
+    if epsilon is None:
+        if wished is None:
+            raise click.MissingParameter(ctx=ctx, param=param)
+        return None
+    if wished is not None:
+        raise InvalidParameter(
+            "--goal takes the place of --epsilon, which is looked for; got both. Leave one of them out."
+        )
     require_consent("--epsilon", epsilon, MOST_EPSILON, given=ctx.params["consent"])
     return epsilon
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sordino.cli.options import RunOptions, list_given
+from sordino.cli._say import say
+from sordino.cli.consent import MOST_EPSILON, require_consent
+from sordino.cli.options import RunOptions, is_quiet, list_given
 from sordino.cli.output import write_sheet
 from sordino.cli.work import open_account
 from sordino.errors import InvalidParameter
@@ -28,6 +31,8 @@ KNOWN = "widest: width of the interval of a figure, whatever the data are; where
 def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, **asked: Any) -> Any:
     """Return the release; with `--dry-run` write its plan, and return None.
 
+    With `--goal` the epsilon of the release is that of its plan.
+
     Parameters
     ----------
     session : Session
@@ -39,11 +44,33 @@ def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, *
     *given, **asked : object
         What the method is called with.
     """
-    if not run.dry_run:
-        return getattr(session, name)(*given, **asked)
-    asked.pop("progress", None)
-    write_plan(getattr(session.plan, name)(*given, like=run.like, rows=run.like_rows, **asked), run)
-    return None
+    release, plan = getattr(session, name), getattr(session.plan, name)
+    if not run.dry_run and run.goal is None:
+        return release(*given, **asked)
+    progress = asked.pop("progress", None)
+    if run.goal is not None:
+        del asked["epsilon"]
+    planned = plan(*given, like=run.like, rows=run.like_rows, goal=run.goal, **asked)
+    epsilon = confirm_goal(planned, run)
+    if run.dry_run:
+        write_plan(planned, run)
+        return None
+    return release(*given, epsilon=epsilon, progress=progress, **asked)
+
+
+def confirm_goal(plan: Plan, run: RunOptions) -> Fraction:
+    """Return the epsilon of a plan, exactly; see `confirm_epsilon`."""
+    # A float means its shortest decimal, which has three digits here.
+    return confirm_epsilon(Fraction(repr(plan.epsilon)), run)
+
+
+def confirm_epsilon(epsilon: Fraction, run: RunOptions) -> Fraction:
+    """Return an epsilon; ask whether it is meant, and say it, where a goal has found it."""
+    if run.goal is not None:
+        require_consent("What --goal needs, epsilon,", epsilon, MOST_EPSILON, given=run.consent)
+        if not is_quiet(run.quiet):
+            say(f"Goal {run.goal}: epsilon {float(epsilon):g}.")
+    return epsilon
 
 
 def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
@@ -57,7 +84,7 @@ def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
 
 def refuse_shape(run: RunOptions) -> None:
     """Refuse an assumption about data where a plan says nothing of answers."""
-    given = list_given({"--like": run.like, "--like-rows": run.like_rows})
+    given = list_given({"--goal": run.goal, "--like": run.like, "--like-rows": run.like_rows})
     if given:
         raise InvalidParameter(f"{given[0]} is for a table: of answers on standard input nothing is assumed.")
 
@@ -68,6 +95,7 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
     facts = {
         "plan": plan.release,
         "method": plan.method,
+        "goal": plan.goal,
         **list_spent(plan.cost),
         "cost": plan.cost.to_dict(),
         "account": None if plan.account is None else plan.account.account,

@@ -37,6 +37,7 @@ HEADINGS = {
     "Who": ["--user", "--max-rows", "--row-is-unit", "--groups-per-unit", "--adjacency"],
     "How much": [
         "--epsilon",
+        "--goal",
         "--ledger",
         "--account",
         "--no-ledger",

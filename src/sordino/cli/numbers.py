@@ -96,7 +96,7 @@ class FigureOptions:
     """What every figure of a column is asked with."""
 
     column: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     lower: Fraction | Literal["none"]
     cap: Fraction
     growth: Fraction

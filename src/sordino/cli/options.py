@@ -15,6 +15,7 @@ import click
 
 from sordino.cli.consent import CONSENT, check_delta, check_epsilon
 from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
+from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.declared import Declared
@@ -176,7 +177,7 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
 SOURCE = click.argument("source")
 # What is spent has to be meant, and what is planned spends nothing.
 EPSILON = click.option(
-    "--epsilon", type=NUMBER, required=True, callback=check_epsilon, help="Budget of this release."
+    "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of this release; or --goal."
 )
 PLANNED_EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of the release.")
 LEDGER_URL = click.option("--ledger", "ledger_url", metavar="URL", help="File of the ledger.")
@@ -279,20 +280,6 @@ SEED = click.option(
     "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
 )
 SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
-DRY_RUN = click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Say what this release would cost and give: nothing is read but the schema, nothing is charged.",
-)
-LIKE = click.option(
-    "--like",
-    metavar="SHAPE",
-    help="With --dry-run: what is assumed of the data, such as zipf:1.1, geometric:0.9, flat, "
-    "steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
-)
-LIKE_ROWS = click.option(
-    "--like-rows", type=int, metavar="N", help="With --like: about how many rows there are [default: 10000]."
-)
 
 # ---- options that belong together --------------------------------------------------------------------------
 
@@ -441,6 +428,7 @@ class RunOptions:
     dry_run: bool = False
     like: str | None = None
     like_rows: int | None = None
+    goal: str | None = None
 
     @property
     def chosen_form(self) -> str:
@@ -500,9 +488,7 @@ class RunOptions:
             )
         if self.dry_run and self.keep:
             raise InvalidParameter("--keep cannot be combined with --dry-run, which releases nothing.")
-        shaped = list_given({"--like": self.like, "--like-rows": self.like_rows})
-        if shaped and not self.dry_run:
-            raise InvalidParameter(f"{shaped[0]} needs --dry-run: a release is of the data as they are.")
+        check_assumption(self.like, self.like_rows, planned=self.dry_run or self.goal is not None)
         # With predictable noise, and in a dry run, nothing real is released, and so nothing has to be paid.
         if not given and not self.no_ledger and self.seed is None and not self.dry_run:
             raise InvalidParameter(
@@ -511,7 +497,6 @@ class RunOptions:
             )
 
 
-plan_options = stack(DRY_RUN, LIKE, LIKE_ROWS)
 run_options = gather(
     "run",
     RunOptions,

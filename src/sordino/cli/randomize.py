@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
-from sordino.cli.dry_run import plan_alone, refuse_shape, write_plan
+from sordino.cli.dry_run import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     ACCOUNT,
@@ -34,14 +34,15 @@ from sordino.cli.options import (
     csv_options,
     gather,
     is_quiet,
-    plan_options,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import SIMULATED, write_lines
+from sordino.cli.planned import plan_options
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
     make_unit,
+    open_account,
     open_payer,
     open_session,
     show_progress,
@@ -49,7 +50,7 @@ from sordino.cli.work import (
 from sordino.data import PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.receipt import Receipt
-from sordino.session import LocalReports
+from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports
 from sordino.sheet import describe_receipt
 from sordino.sheet_text import format_csv_line
@@ -69,6 +70,7 @@ class ReportOptions:
     column: str
     lower: Fraction
     upper: Fraction
+    # None where a goal stands for it, until that has found it.
     epsilon: Fraction
     activation: Literal["mixture", "rectangle", "sine", "triangle"]
     tuned_for: Fraction | Literal["center", "worst", "uniform"]
@@ -86,9 +88,7 @@ report_options = gather(
         help="Public: lower end of the range of the numbers.",
     ),
     click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."),
-    click.option(
-        "--epsilon", type=NUMBER, required=True, callback=check_epsilon, help="Budget of each report."
-    ),
+    click.option("--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of each report; or --goal."),
     click.option(
         "--activation",
         type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
@@ -176,6 +176,10 @@ def randomize(
     whom = make_unit(unit)
     # Also for a pipe, where no session checks the unit. Nothing is charged yet.
     check_unit(whom)
+    if source == "-":
+        refuse_shape(run)
+    if run.goal is not None:
+        report = replace(report, epsilon=_find_epsilon(source, report, whom, csv, run))
     reports = build_reports(
         whom,
         lower=report.lower,
@@ -221,6 +225,25 @@ def randomize(
         say(SIMULATED)
 
 
+def _find_epsilon(
+    source: str, report: ReportOptions, whom: PrivacyUnit, csv: CsvOptions, run: RunOptions
+) -> Fraction:
+    """Return the smallest epsilon with which reports reach the goal."""
+    form, ledger = make_csv_format(csv), open_account(run)
+    with Session(source, unit=whom, ledger=ledger, csv=form) as session:
+        plan = session.plan.randomize(
+            report.column,
+            lower=report.lower,
+            upper=report.upper,
+            activation=report.activation,
+            tuned_for=report.tuned_for,
+            goal=run.goal,
+            like=run.like,
+            rows=run.like_rows,
+        )
+    return confirm_goal(plan, run)
+
+
 def _write_plan(
     source: str,
     report: ReportOptions,
@@ -233,7 +256,6 @@ def _write_plan(
     """Write what reports would cost and how much noise one has."""
     if source == "-":
         # Not even the header line is read of a pipe, which cannot be read again.
-        refuse_shape(run)
         more = {"epsilon": report.epsilon, "adjacency": whom.adjacency, "unit": whom}
         plan_alone("randomize", reports, run, **more)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
@@ -10,7 +10,7 @@ from typing import Any, final
 import click
 
 from sordino.cli._say import say
-from sordino.cli.dry_run import plan_alone
+from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.markers import (
     StatisticOptions,
@@ -33,7 +33,7 @@ from sordino.cli.options import (
     statement_options,
 )
 from sordino.cli.output import list_warnings
-from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
+from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
 from sordino.cli.write import write_release
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError, InvalidParameter
@@ -72,6 +72,7 @@ class ChoiceOptions:
     label: str | None
     k: int
     method: str | None
+    # None where a goal stands for it, until that has found it.
     epsilon: Fraction
 
 
@@ -120,6 +121,11 @@ def select(
     """
     if asked.statistic is not None:
         _check_no_score(choice, statement)
+        if run.goal is not None:
+            raise InvalidParameter(
+                "--goal must not be given with --statistic, whose success is said before it is paid for: "
+                "look at it with --epsilon and --dry-run."
+            )
         test = make_marker_test(
             scores, asked, adjacency, label=choice.label, k=choice.k, epsilon=choice.epsilon
         )
@@ -130,15 +136,19 @@ def select(
         raise InvalidParameter(
             "--score must name the column of private scores, unless --statistic computes them; got none."
         )
+    score = choice.score
     method = choice.method or (METHODS[0] if choice.k == 1 else METHODS[2])
     if choice.k != 1 and method != METHODS[2]:
         raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")
     # All parameters of the mechanism are checked here, before a file is opened.
     stated = make_sensitivity(statement, adjacency)
+    if run.goal is not None:
+        found = _find_epsilon(scores, score, choice, stated, method, csv, run)
+        choice = replace(choice, epsilon=found)
     mechanism = _build_selector(method, choice, stated)
     entropy = choose_entropy(run)
     form = make_csv_format(csv)
-    file = open_scores(scores, score=choice.score, label=choice.label, form=form)
+    file = open_scores(scores, score=score, label=choice.label, form=form)
     if run.dry_run:
         _write_plan(scores, choice, mechanism, method, form, run, adjacency)
         return
@@ -195,6 +205,26 @@ def select(
         notes=[*NOTES[method], *notes, *list_warnings(release)],
     )
     write_release(sheet, run, payer.keep)
+
+
+def _find_epsilon(
+    scores: Path,
+    score: str,
+    choice: ChoiceOptions,
+    stated: Sensitivity,
+    method: str,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> Fraction:
+    """Return the smallest epsilon with which scores like those of --like are chosen as well as wished."""
+    from sordino.session.plans.scores import seek_epsilon
+
+    def build(epsilon: Fraction) -> Any:
+        return _build_selector(method, replace(choice, epsilon=epsilon), stated)
+
+    form, ledger = make_csv_format(csv), open_account(run)
+    assumed = (scores, run.like, run.like_rows, score, form)
+    return confirm_epsilon(seek_epsilon(str(run.goal), build, ledger, choice.k, assumed), run)
 
 
 def _write_plan(

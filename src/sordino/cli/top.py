@@ -82,7 +82,7 @@ def top(
     method: Literal["gaps", "histogram"] | None,
     kth_count: Fraction | None,
     threshold: Fraction | None,
-    epsilon: Fraction,
+    epsilon: Fraction | None,
     selection_share: Fraction | None,
     noise: Literal["exponential", "laplace", "gumbel"] | None,
     measure_noise: Literal["laplace", "gaussian"] | None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, final
+from typing import ClassVar, Protocol, final
 
 import duckdb
 
@@ -296,24 +296,6 @@ class Source:
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
         return any(_is_same_file(path, file) for file in self.files)
-
-    def shares_rows(self, other: Source) -> bool:
-        """Tell whether another source is this one, or has rows of it, as far as that can be seen from here.
-
-        It is the same by its identity, by a file of it, or by the table in memory. Tables of one server are
-        told apart by their names alone.
-        """
-        mine, yours = (_find_table_in_memory(one) for one in (self, other))
-        if mine is not None and mine is yours:
-            return True
-        known = self.identity is not None and self.identity == other.identity
-        return known or any(self.holds(path) for path in other.files)
-
-
-def _find_table_in_memory(source: Source) -> Any:
-    """Return the frame or the relation of a source, None if it has neither."""
-    reader = getattr(source.backend, "reader", None)
-    return getattr(reader, "frame", getattr(reader, "value", None))
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:

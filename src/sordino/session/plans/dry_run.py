@@ -8,7 +8,7 @@ public data, and draws noise from a seed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast, final
 
@@ -16,6 +16,7 @@ from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.source import Asked, Source
 from sordino.entropy import Entropy, Seeded
 from sordino.errors import DataSourceError
+from sordino.ledger import Preview
 from sordino.session.desk import Desk, Started
 from sordino.session.request import Request
 
@@ -72,6 +73,10 @@ class Draw(NamedTuple):
     released: Any
 
 
+class Enough(Exception):
+    """What is looked for was seen."""
+
+
 @final
 class Rehearsed:
     """What a request holds in place of a `Charged` in a dry run; it has no engine, no payer and no memory.
@@ -84,10 +89,10 @@ class Rehearsed:
         Each mechanism that has released.
     """
 
-    __slots__ = ("_answers", "_noise", "asked", "drawn")
+    __slots__ = ("_answers", "_noise", "_only_first", "asked", "drawn")
 
-    def __init__(self, answers: Answers, noise: Entropy) -> None:
-        self._answers, self._noise = answers, noise
+    def __init__(self, answers: Answers, noise: Entropy, *, only_first: bool = False) -> None:
+        self._answers, self._noise, self._only_first = answers, noise, only_first
         self.asked: list[Any] = []
         self.drawn: list[Draw] = []
 
@@ -98,6 +103,9 @@ class Rehearsed:
 
     def release(self, mechanism: Any, answers: Any, **more: Any) -> Any:
         """Let a mechanism release them, with noise from a seed."""
+        if self._only_first:
+            self.drawn.append(Draw(mechanism, answers, more, None))
+            raise Enough
         released = mechanism.release(answers, entropy=self._noise, **more)
         self.drawn.append(Draw(mechanism, answers, more, released))
         return released
@@ -168,6 +176,8 @@ class DryRun:
         What is planned.
     before : sequence of Started
         What stands before it in its batch.
+    rehearsed : bool
+        Whether its question was put to the engine for another epsilon, and need not be once more.
 
     Raises
     ------
@@ -175,14 +185,32 @@ class DryRun:
         Where the release itself would be refused before its charge.
     """
 
-    def __init__(self, desk: Desk, request: Request[Any], before: Sequence[Started[Any]] = ()) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        request: Request[Any],
+        before: Sequence[Started[Any]] = (),
+        *,
+        rehearsed: bool = False,
+    ) -> None:
         # A desk of its own, whose salts come from a seed: those of the session draw what they would anyway.
         self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.memory)
         self._before = tuple(before)
         self.request = request
-        self._started: Started[Any] | None = self._desk.start(request, before)
+        self._reads_in_order = request.name == "randomize"
+        start = self._without_rows() if rehearsed and not self._reads_in_order else self._desk
+        self._started = start.start(request, before)
         self.reservation = self._started.reservation
-        self.preview = self._desk.preview([*before, self._started])
+
+    def preview(self) -> Preview | None:
+        """Return what the account would say of the charge; None if nobody pays.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict
+            If it would refuse it.
+        """
+        return self._desk.preview([*self._before, self._started])
 
     def run(self, answers: Answers, seed: int) -> Outcome:
         """Let the release go on with these answers, as if it had been charged.
@@ -201,6 +229,13 @@ class DryRun:
             return Outcome(end.value, charged.asked, charged.drawn)
         raise DataSourceError.after_charge()
 
+    def find_first_draw(self, answers: Answers) -> Draw:
+        """Return what would release first of these answers, without letting it."""
+        charged = Rehearsed(answers, Seeded(SEED), only_first=True)
+        with suppress(Enough):
+            self._start_again(answers).steps.send(cast("Any", charged))
+        return charged.drawn[0]
+
     def _start_again(self, answers: Answers) -> Started[Any]:
         """Return the release at its charge, on a source without rows, or on that of public data."""
         request = self.request
@@ -209,12 +244,18 @@ class DryRun:
             # Its labels were read, and sorted, at the first start.
             request = replace(cast("Any", request), domain=domain)
         if isinstance(answers, PublicRows):
-            source = answers.source
-        else:
-            backend = self._desk.source.backend
-            source = replace(self._desk.source, backend=SchemaOnly(backend.dialect))
-        desk = Desk(source, self._desk.unit, self._desk.ledger, Seeded(SEED), self._desk.memory)
-        if self.request.name == "randomize" and not isinstance(answers, PublicRows):
+            desk = self._over(answers.source)
+        elif self._reads_in_order:
             # It asks for the order of its rows, which a source without rows has not.
-            return self._desk.start(request, self._before)
+            desk = self._desk
+        else:
+            desk = self._without_rows()
         return desk.start(request, self._before)
+
+    def _without_rows(self) -> Desk:
+        """Return a desk whose source has the schema, and no way to its rows."""
+        source = self._desk.source
+        return self._over(replace(source, backend=SchemaOnly(source.backend.dialect)))
+
+    def _over(self, source: Source) -> Desk:
+        return Desk(source, self._desk.unit, self._desk.ledger, Seeded(SEED), self._desk.memory)

@@ -71,6 +71,8 @@ class Plan(Tabular):
         What the cost means for one person, in one sentence.
     method : str or None
         How the items of a selection are found.
+    goal : str or None
+        What epsilon was found for: it is the smallest of three digits that reaches it.
     simulated : bool
         True: what a plan shows comes from made-up or public data.
 
@@ -95,6 +97,7 @@ class Plan(Tabular):
     left_out: tuple[str, ...]
     odds: str
     method: str | None = None
+    goal: str | None = None
     simulated: bool = True
 
     def __iter__(self) -> Iterator[PlannedFigure]:
@@ -125,7 +128,8 @@ class Plan(Tabular):
 
     def list_notes(self) -> list[str]:
         """Return what stands below the figures, in sentences."""
-        notes = [f"Assumed: {self.assumed}."] if self.assumed else []
+        notes = [f"Goal {self.goal}: reached with epsilon {self.epsilon:g}."] if self.goal else []
+        notes += [f"Assumed: {self.assumed}."] if self.assumed else []
         notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
         return [*notes, f"Cost: {describe_spent(list_spent(self.cost))}.", self._say_account(), self.odds]
 
@@ -150,6 +154,7 @@ class Plan(Tabular):
             "release": self.release,
             "epsilon": self.epsilon,
             "method": self.method,
+            "goal": self.goal,
             "rows": plain(self.rows),
             "choices": plain(self.choices),
             "spent": list_spent(self.cost),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, cast, final
@@ -12,15 +13,24 @@ from sordino.constraints import COUNT, exact, shown
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.data import CsvFormat, Source, open_source
+from sordino.data.sources.sharing import share_rows
 from sordino.errors import InvalidParameter
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.choices import simulate_choice
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome, PublicRows
+from sordino.session.plans.goals import GRID, Goal, Reached, Search, climb
 from sordino.session.plans.made_up import MadeUp
 from sordino.session.plans.plan import Plan, PlannedChoice
+from sordino.session.plans.ruler import Ruler, check_goal
 from sordino.session.plans.rules import list_rules
 from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, is_shape, parse_shape
-from sordino.session.plans.widths import PlannedFigure, describe_law, describe_reports, describe_runs
+from sordino.session.plans.widths import (
+    ANY_DATA,
+    PlannedFigure,
+    describe_law,
+    describe_runs,
+    find_sizes,
+)
 from sordino.session.request import CONFIDENCE, Request
 
 ROWS = 10_000
@@ -69,26 +79,64 @@ class Planner:
             public data.
         """
         assumed = self._assume(request, like, rows)
-        figures = len(name_figures(request)) * len(assumed.answers)
-        wanted = (
-            max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
-            if runs is None
-            else COUNT(f"{request.name}.runs", runs)
-        )
+        wanted = _count_runs(request, assumed, runs)
         run = DryRun(self._desk, request, self._before)
         return self._describe(run, assumed, wanted)
 
+    def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
+        """Return the plan with the smallest epsilon that reaches a goal; the request has any epsilon.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account has less than it takes.
+        InvalidParameter
+            If no epsilon reaches the goal, or it is none of this release.
+        """
+        check_goal(request, goal, sized=like is not None or rows is not None or _hints_size(request))
+        assumed = self._assume(request, like, rows)
+        wanted = _count_runs(request, assumed, runs)
+        # All that is wrong with the other parameters is said now, and the engine is asked once.
+        first = DryRun(self._desk, request, self._before)
+        ruler = Ruler(goal, self._measure_sizes(first, assumed) if goal.kind == "share" else {})
+        confidence = self._find_confidence(first, assumed)
+
+        def start(epsilon: Fraction) -> DryRun:
+            asked = replace(cast("Any", request), epsilon=epsilon)
+            return DryRun(self._desk, asked, self._before, rehearsed=True)
+
+        def look(epsilon: Fraction) -> Reached:
+            run = start(epsilon)
+            if goal.kind == "right":
+                return ruler.read((), self._choose(run, assumed, wanted))
+            return ruler.read(self._list_figures(run, assumed, None, wanted, confidence), ())
+
+        def fits(epsilon: Fraction) -> None:
+            # Small, and so never what is refused here for another reason.
+            start(epsilon).preview()
+
+        exact = goal.kind != "right" and self._find_law(first, confidence) is not None
+        search = Search(request.name, goal, look, fits, ruler.describe, exact)
+        place = GRID.index(search.find())
+        # What chance has shown once need not show again: the plan itself must say that the goal is reached.
+        for higher in climb(place, len(GRID) - 1):
+            run = start(GRID[higher])
+            plan = replace(self._describe(run, assumed, wanted), goal=goal.text)
+            if ruler.read(plan.rows, plan.choices).is_met:
+                return plan
+        return plan
+
     def _describe(self, run: DryRun, assumed: _Assumption, wanted: int) -> Plan:
+        # First, so that a release that does not fit is refused at once.
+        preview = run.preview()
         first = run.run(assumed.answers[0], seed=1)
-        names = name_figures(run.request)
-        law = self._find_law(run, first, names)
-        cost = compose(*(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts))
-        choices = self._choose(run, assumed, first, wanted)
-        figures = [law] if law is not None else self._look(run, assumed, first, wanted, names)
-        if law is not None and not choices:
+        confidence = getattr(first.release, "confidence", None) or CONFIDENCE
+        figures = self._list_figures(run, assumed, first, wanted, confidence)
+        choices = self._choose(run, assumed, wanted)
+        if not choices and all(row.like == ANY_DATA for row in figures):
             assumed = assumed._replace(said="")
+        cost = compose(*(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts))
         request = cast("Any", run.request)
-        preview = run.preview
         return Plan(
             release=request.name,
             epsilon=float(request.epsilon),
@@ -104,14 +152,36 @@ class Planner:
 
     # ---- widths --------------------------------------------------------------------------------------------
 
-    def _find_law(self, run: DryRun, first: Outcome, names: Sequence[str]) -> PlannedFigure | None:
+    def _list_figures(
+        self, run: DryRun, assumed: _Assumption, first: Outcome | None, wanted: int, confidence: float
+    ) -> list[PlannedFigure]:
+        """Return how wide intervals will be: by the law of the noise if that is enough, else by dry runs."""
+        law = self._find_law(run, confidence)
+        if law is not None:
+            return [law]
+        first = first or run.run(assumed.answers[0], seed=1)
+        return self._look(run, assumed, first, wanted, name_figures(run.request))
+
+    def _find_law(self, run: DryRun, confidence: float) -> PlannedFigure | None:
         """Return the width on any data, where what measures is known before the charge."""
-        if run.request.name == "randomize":
-            return describe_reports(first.release, names[0])
-        measures = run.reservation.parts[-1]
-        confidence = getattr(first.release, "confidence", None) or CONFIDENCE
+        [name, *_] = name_figures(run.request)
         # A cost in its place: how many are measured depends on what is found.
-        return describe_law(measures, names[0], confidence)
+        return describe_law(run.reservation.parts[-1], name, confidence)
+
+    def _find_confidence(self, run: DryRun, assumed: _Assumption) -> float:
+        release = run.run(assumed.answers[0], seed=1).release
+        return getattr(release, "confidence", None) or CONFIDENCE
+
+    def _measure_sizes(self, run: DryRun, assumed: _Assumption) -> dict[tuple[str, str], float]:
+        """Return about how large each figure is, of data as they are assumed."""
+        names = name_figures(run.request)
+        sizes = {}
+        for place, answers in enumerate(assumed.answers):
+            for name, size in find_sizes(run.run(answers, seed=1).release, names).items():
+                sizes[name, answers.text] = size
+                if place == 0:
+                    sizes[name, ANY_DATA] = size
+        return sizes
 
     def _look(
         self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int, names: Sequence[str]
@@ -132,16 +202,13 @@ class Planner:
 
     # ---- choices -------------------------------------------------------------------------------------------
 
-    def _choose(
-        self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int
-    ) -> tuple[PlannedChoice, ...]:
+    def _choose(self, run: DryRun, assumed: _Assumption, wanted: int) -> tuple[PlannedChoice, ...]:
         """Return how likely the right items are named, for each assumption; none where nothing is chosen."""
         if run.request.name not in {"top_k", "above"}:
             return ()
         choices = []
-        for place, answers in enumerate(assumed.answers):
-            outcome = first if place == 0 else run.run(answers, seed=1)
-            chances = simulate_choice(run.request, outcome.drawn[0], wanted)
+        for answers in assumed.answers:
+            chances = simulate_choice(run.request, run.find_first_draw(answers), wanted)
             choices.append(
                 PlannedChoice(
                     like=answers.text,
@@ -189,13 +256,26 @@ class Planner:
         if isinstance(like, str) and not _may_be_table(like):
             parse_shape(like)
         source = open_source(like, csv=form)
-        if self._desk.source.shares_rows(source):
+        if share_rows(self._desk.source, source):
             given = str(like) if isinstance(like, str | os.PathLike) else f"a {source.kind}"
             raise InvalidParameter(
                 f"{request.name}.like must be synthetic or public data; got {shown(given)}, which holds rows "
                 "of the private source. A plan of them would be a release that nobody pays for."
             )
         return source
+
+
+def _count_runs(request: Request[Any], assumed: _Assumption, runs: Any) -> int:
+    """Return how many dry runs are made: as asked, else fewer where there are many figures."""
+    if runs is not None:
+        asked: int = COUNT(f"{request.name}.runs", runs)
+        return asked
+    figures = len(name_figures(request)) * len(assumed.answers)
+    return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
+
+
+def _hints_size(request: Request[Any]) -> bool:
+    return getattr(request, "size_hint", None) is not None
 
 
 def _may_be_table(text: str) -> bool:

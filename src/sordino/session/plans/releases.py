@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, final
 
 from sordino.data import CsvFormat
+from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
 from sordino.session.desk import Desk, Started
+from sordino.session.plans.goals import parse_goal
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.request import Request
 from sordino.session.session import Session
+
+ANY_EPSILON = Fraction(1)
+"""Stands for the epsilon of a request for which one is looked for."""
 
 
 @final
@@ -35,46 +41,55 @@ class Plans:
     ) -> Plan:
         """Return the plan of a release of this name."""
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}
-        return self._planner.make(_capture(name, given, asked), **own)
+        goal = asked.pop("goal", None)
+        if goal is None:
+            return self._planner.make(_capture(name, given, asked), **own)
+        wish = parse_goal(name, goal)
+        if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
+            raise InvalidParameter(
+                f"{name}.goal takes the place of epsilon, which is looked for; got both. Leave one of them "
+                "out."
+            )
+        return self._planner.seek(_capture(name, given, asked), wish, **own)
 
     def top_k(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.top_k`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.top_k`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("top_k", given, asked)
 
     def above(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.above`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.above`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("above", given, asked)
 
     def histogram(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.histogram`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.histogram`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("histogram", given, asked)
 
     def count(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.count`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.count`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("count", given, asked)
 
     def count_distinct_units(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.count_distinct_units`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.count_distinct_units`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("count_distinct_units", given, asked)
 
     def quantile(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.quantile`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.quantile`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("quantile", given, asked)
 
     def sum(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.sum`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.sum`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("sum", given, asked)
 
     def mean(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.mean`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.mean`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("mean", given, asked)
 
     def variance(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.variance`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.variance`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("variance", given, asked)
 
     def randomize(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.randomize`: the same parameters, and `like`, `rows` and `runs`."""
+        """Plan `Session.randomize`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("randomize", given, asked)
 
 

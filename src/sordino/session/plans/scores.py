@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ from sordino.constraints import shown
 from sordino.data import CsvFormat, open_scores
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
+from sordino.ledger import Ledger
 from sordino.plan.chosen import Chances
+from sordino.session.plans.goals import Reached, Search, parse_goal
 from sordino.session.plans.plan import PlannedChoice
+from sordino.session.plans.ruler import Ruler
 from sordino.session.plans.shapes import is_shape, parse_shape
 
 _RUNS = 400
@@ -70,6 +75,56 @@ def plan_scores(
         runs=times,
     )
     return [choice], f"{scores.size:,} scores like {like}"
+
+
+def seek_epsilon(
+    goal: str,
+    build: Callable[[Fraction], Any],
+    ledger: Ledger | None,
+    k: int,
+    assumed: tuple[Path, str | None, int | None, str, CsvFormat],
+) -> Fraction:
+    """Return the smallest epsilon with which the best of assumed scores are chosen as often as wished.
+
+    Parameters
+    ----------
+    goal : str
+        Such as "right with 90 %".
+    build : function
+        Makes the selection of an epsilon.
+    ledger : Ledger or None
+        The account, of which no more is taken than it has.
+    k : int
+        How many are chosen.
+    assumed : tuple
+        What `plan_scores` is handed behind the mechanism.
+
+    Raises
+    ------
+    InvalidParameter, BudgetExceeded
+        If the goal is none of a choice, nobody says what to assume, or it cannot be reached.
+    """
+    wish = parse_goal("select", goal)
+    if wish.kind != "right" or wish.k not in {None, k}:
+        raise InvalidParameter(
+            f'select.goal must be about its choice of k = {k}, such as "right with 90 %"; got {shown(goal)}.'
+        )
+    if assumed[1] is None:
+        raise InvalidParameter(
+            "select.goal must come with --like, which says how far scores lie apart; got none."
+        )
+    ruler = Ruler(wish, {})
+
+    def look(epsilon: Fraction) -> Reached:
+        return ruler.read((), plan_scores(build(epsilon), *assumed)[0])
+
+    def fits(epsilon: Fraction) -> None:
+        if ledger is not None:
+            ledger.preview(build(epsilon))
+
+    # What is wrong with what is assumed is said now, and not taken for an epsilon that does not do.
+    look(Fraction(1))
+    return Search("select", wish, look, fits, ruler.describe, exact=False).find()
 
 
 def describe_success(like: str, success: float) -> PlannedChoice:

@@ -13,6 +13,7 @@ import numpy as np
 from sordino.constraints import to_fraction
 from sordino.estimators.intervals import find_reach
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.session.local import LocalReports
 
 ANY_DATA = "any data"
 """What is assumed where a width follows from the noise alone."""
@@ -54,6 +55,8 @@ class PlannedFigure:
 
 def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigure | None:
     """Return the width that a measurement has on any data; None where that depends on the data."""
+    if isinstance(mechanism, LocalReports):
+        return _describe_reports(mechanism, figure)
     if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism):
         return None
     width = 2 * find_reach(mechanism, to_fraction(confidence))
@@ -70,8 +73,8 @@ def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigur
     )
 
 
-def describe_reports(release: Any, figure: str) -> PlannedFigure:
-    """Return what is known of a report of one record: the law of its noise, on any data."""
+def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
+    """Return what is known of a report of one record: the largest error over the range, on any data."""
     return PlannedFigure(
         figure=figure,
         like=ANY_DATA,
@@ -80,7 +83,7 @@ def describe_reports(release: Any, figure: str) -> PlannedFigure:
         widest=None,
         sure=1.0,
         confidence=None,
-        standard_error=release.standard_error,
+        standard_error=mechanism.mechanism.grid.standard_error,
     )
 
 
@@ -150,3 +153,14 @@ def _list_parts(release: Any) -> Iterable[Any]:
     if isinstance(release, tuple):
         return release
     return release.rows if hasattr(release, "rows") else (release,)
+
+
+def find_sizes(release: Any, names: Sequence[str]) -> dict[str, float]:
+    """Return the median size of each kind of figure of a dry run."""
+    found: dict[str, list[float]] = {}
+    for place, one in enumerate(_list_parts(release)):
+        estimate = getattr(one, "estimate", getattr(one, "value", None))
+        if estimate is not None:
+            name = names[min(place % _period(release, names), len(names) - 1)]
+            found.setdefault(name, []).append(abs(float(estimate)))
+    return {name: float(np.median(sizes)) for name, sizes in found.items()}

@@ -1,0 +1,231 @@
+"""Goals: the smallest epsilon with which a release will be as good as somebody wishes.
+
+The wish is written as a text: "±20" or "5 %" for how far a figure may lie off, "top 10 right with 90 %" for
+how likely the right items are named. What is looked at are plans, so nothing is read and nothing is charged.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, final
+
+from sordino.constraints import shown
+from sordino.errors import BudgetExceeded, InvalidParameter, SordinoError
+
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?:[eE]([+-]?[0-9]{1,2}))?"
+_REACH = re.compile(rf"(?:±|\+-|\+/-)\s*{_NUMBER}", re.ASCII)
+_SHARE = re.compile(rf"(?:±|\+-|\+/-)?\s*{_NUMBER}\s*%", re.ASCII)
+_RIGHT = re.compile(rf"(?:top\s+([0-9]{{1,9}})\s+)?right\s+with\s+{_NUMBER}\s*%", re.ASCII)
+_HOW = 'a goal such as "±20", "5 %" or "top 10 right with 90 %"'
+
+_DECADES = range(-4, 4)
+GRID: tuple[Fraction, ...] = tuple(
+    Fraction(digits) * Fraction(10) ** (decade - 2) for decade in _DECADES for digits in range(100, 1000)
+)
+"""The epsilons that are tried, of three digits each: from 0.0001 to 9990."""
+# A width that depends on the data varies from run to run by more than this factor.
+_NEAR = Fraction(103, 100)
+_STEPS_UP, _MOST_TIMES_UP = 3, 20
+
+
+@final
+@dataclass(frozen=True)
+class Goal:
+    """What a release shall reach.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    kind : {"reach", "share", "right"}
+        How far a figure may lie off: in its own unit, or in shares of it; or how likely a choice is right.
+    amount : Fraction
+        That far, or that likely.
+    k : int or None
+        Of which choice it was said.
+    """
+
+    text: str
+    kind: Literal["reach", "share", "right"]
+    amount: Fraction
+    k: int | None = None
+
+
+def parse_goal(owner: str, text: Any) -> Goal:
+    """Return the goal that a text writes down.
+
+    Raises
+    ------
+    InvalidParameter
+        If it writes none.
+    """
+    words = text.strip() if isinstance(text, str) else ""
+    if found := _REACH.fullmatch(words):
+        amount = _read(found[1], found[2])
+        if amount > 0:
+            return Goal(words, "reach", amount)
+    elif found := _SHARE.fullmatch(words):
+        amount = _read(found[1], found[2]) / 100
+        if amount > 0:
+            return Goal(words, "share", amount)
+    elif found := _RIGHT.fullmatch(words):
+        amount = _read(found[2], found[3]) / 100
+        if 0 < amount < 1:
+            return Goal(words, "right", amount, None if found[1] is None else int(found[1]))
+    raise InvalidParameter(f"{owner}.goal must be {_HOW}; got {shown(text)}.")
+
+
+def _read(digits: str, exponent: str | None) -> Fraction:
+    return Fraction(digits) * Fraction(10) ** int(exponent or 0)
+
+
+class Reached(NamedTuple):
+    """How good a release with some epsilon would be, and how good it shall be: less is better."""
+
+    value: float
+    wanted: float
+
+    @property
+    def is_met(self) -> bool:
+        """Whether that is good enough."""
+        return self.value <= self.wanted
+
+
+@final
+@dataclass(frozen=True)
+class Search:
+    """Looks for the smallest epsilon that reaches a goal.
+
+    Parameters
+    ----------
+    owner : str
+        The release, for messages.
+    goal : Goal
+        The goal.
+    look : function
+        From an epsilon to how good a release with it would be; it may refuse one.
+    fits : function
+        Whether the account has so much; it raises `BudgetExceeded` where not.
+    describe : function
+        From what was reached to words.
+    exact : bool
+        Whether what is looked at depends on no chance.
+    """
+
+    owner: str
+    goal: Goal
+    look: Callable[[Fraction], Reached]
+    fits: Callable[[Fraction], None]
+    describe: Callable[[float], str]
+    exact: bool
+
+    def find(self) -> Fraction:
+        """Return that epsilon.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account has less than it takes; the message says what is reached with what is left.
+        InvalidParameter
+            If no epsilon reaches it.
+        """
+        most, refusal = self._find_most()
+        if most < 0 and refusal is not None:
+            raise refusal
+        # The answer lies between the two; neither is known to be one. It begins where noise is ordinary.
+        low, high, met = -1, most + 1, False
+        start = place = min(find_place(1.0), most)
+        guided = False
+        while high - low > 1:
+            seen = self._try(place)
+            if seen is not None and seen.is_met:
+                high, met = place, True
+            elif seen is None and place > start:
+                # Too large for some noise: there is nothing above.
+                most, high = place - 1, place
+            else:
+                low = place
+            if met and not self.exact and GRID[high] <= GRID[max(low, 0)] * _NEAR:
+                break
+            # By turns where the width says, which is near soon, and in the middle, which always ends.
+            guided = not guided
+            place = self._guess(place, seen, low, high) if guided else (low + high) // 2
+            place = max(low + 1, min(place, high - 1))
+        if not met:
+            raise self._refuse(most, self._try(most), refusal)
+        return GRID[high]
+
+    def _find_most(self) -> tuple[int, BudgetExceeded | None]:
+        """Return the largest epsilon of the grid that the account has, and what it says of a larger one."""
+        refusal = self._ask_account(len(GRID) - 1)
+        if refusal is None:
+            return len(GRID) - 1, None
+        low, high = -1, len(GRID) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            said = self._ask_account(middle)
+            low, high, refusal = (middle, high, refusal) if said is None else (low, middle, said)
+        return low, refusal
+
+    def _ask_account(self, place: int) -> BudgetExceeded | None:
+        try:
+            self.fits(GRID[place])
+        except BudgetExceeded as refused:
+            return refused
+        except InvalidParameter:
+            # Too large for some noise, which `_try` finds as well.
+            return None
+        return None
+
+    def _try(self, place: int) -> Reached | None:
+        """Return how good that epsilon is, None where there is no such release."""
+        if place < 0:
+            return None
+        try:
+            return self.look(GRID[place])
+        except (InvalidParameter, BudgetExceeded):
+            # Too small an epsilon, or too large a one, for some noise: what is wrong besides was said before.
+            return None
+
+    def _guess(self, place: int, seen: Reached | None, low: int, high: int) -> int:
+        """Return where the goal is met if widths fall as epsilon rises."""
+        if seen is None or self.goal.kind == "right" or not 0 < seen.value < math.inf:
+            return (low + high) // 2
+        wanted = float(GRID[place]) * seen.value / seen.wanted
+        return max(low + 1, min(find_place(wanted), high - 1))
+
+    def _refuse(self, most: int, best: Reached | None, refusal: BudgetExceeded | None) -> SordinoError:
+        """Return the error that says what is possible instead."""
+        reached = "nothing is known" if best is None else self.describe(best.value)
+        epsilon = f"{float(GRID[max(most, 0)]):g}"
+        if refusal is not None:
+            return BudgetExceeded(
+                f"{self.owner}.goal {self.goal.text!r} needs more than remains: with epsilon {epsilon}, the "
+                f"most that fits, it is {reached}. Nothing was read or released."
+            )
+        return InvalidParameter(
+            f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. With epsilon "
+            f"{epsilon} it is {reached}."
+        )
+
+
+def find_place(epsilon: float) -> int:
+    """Return the place of the least epsilon of the grid that is at least this one."""
+    if epsilon <= float(GRID[0]):
+        return 0
+    if epsilon >= float(GRID[-1]):
+        return len(GRID) - 1
+    low, high = 0, len(GRID) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if float(GRID[middle]) < epsilon else (low, middle)
+    return high
+
+
+def climb(place: int, most: int) -> range:
+    """Return the places from one on upward in which a release of chance is looked at once more."""
+    return range(place, min(most, place + _STEPS_UP * _MOST_TIMES_UP) + 1, _STEPS_UP)

@@ -1,0 +1,86 @@
+"""Measures how far a plan is from a goal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from sordino.errors import InvalidParameter
+from sordino.session.plans.goals import Goal, Reached
+from sordino.session.plans.plan import PlannedChoice
+from sordino.session.plans.widths import PlannedFigure
+
+
+@final
+@dataclass(frozen=True)
+class Ruler:
+    """Reads one number off a plan: how far figures lie off, or how likely a choice is wrong.
+
+    Parameters
+    ----------
+    goal : Goal
+        What is measured.
+    sizes : mapping of (str, str) to float
+        About how large each figure is, by its name and by what is assumed; for goals in shares.
+    """
+
+    goal: Goal
+    sizes: Mapping[tuple[str, str], float]
+
+    def read(self, rows: Sequence[PlannedFigure], choices: Sequence[PlannedChoice]) -> Reached:
+        """Return how good that is, of the worst figure and the worst assumption."""
+        amount = float(self.goal.amount)
+        if self.goal.kind == "right":
+            return Reached(max((1 - one.right for one in choices), default=1.0), 1 - amount)
+        return Reached(max((self._read_row(row) for row in rows), default=math.inf), amount)
+
+    def _read_row(self, row: PlannedFigure) -> float:
+        reach = find_reach_of(row)
+        if self.goal.kind == "reach":
+            return reach
+        size = self.sizes.get((row.figure, row.like), 0.0)
+        return reach / size if size else math.inf
+
+    def describe(self, value: float) -> str:
+        """Return what was reached, in words."""
+        if not math.isfinite(value):
+            return "an interval without an end"
+        if self.goal.kind == "right":
+            return f"right with {math.floor(100 * (1 - value))} %"
+        return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
+
+
+def find_reach_of(row: PlannedFigure) -> float:
+    """Return how far a figure may lie off: half its widest interval; of a report two standard errors."""
+    if row.widest is not None:
+        return row.widest / 2
+    return math.inf if row.standard_error is None else 2 * row.standard_error
+
+
+def check_goal(request: Any, goal: Goal, *, sized: bool) -> None:
+    """Refuse a goal that a release cannot have.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing is chosen and a choice shall be right, another number of items is meant, or a share of a
+        size is wished of which nobody has said anything.
+    """
+    k = getattr(request, "k", None)
+    if goal.kind == "right" and request.name not in {"top_k", "above"}:
+        raise InvalidParameter(
+            f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because nothing is chosen; '
+            f"got {goal.text!r}."
+        )
+    if goal.k is not None and goal.k != k:
+        said = "which chooses all above a threshold" if k is None else f"k is {k}"
+        raise InvalidParameter(
+            f"{request.name}.goal must be about the same items: {said}; got {goal.text!r}."
+        )
+    if goal.kind == "share" and not sized:
+        raise InvalidParameter(
+            f"{request.name}.goal must come with a public size where it is a share: like, rows or a size "
+            f"hint (--like, --like-rows, --size-hint); got {goal.text!r} alone."
+        )

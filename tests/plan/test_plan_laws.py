@@ -1,0 +1,213 @@
+"""What a plan promises holds when the release is made: widths, coverage and right choices, over five shapes of data."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sordino as sd
+from sordino.plan import chosen
+from sordino.session.plans import widths
+from sordino.session.plans.shapes import Ends, parse_shape
+
+LABELS = [f"i{place:02}" for place in range(30)]
+COUNTS = ("zipf:1.1", "zipf:0.5", "geometric:0.8", "flat", "steps:5x60,5x40,20x4")
+COLUMNS = ("flat", "normal:40,8", "lognormal:20,0.7", "zipf:1.5", "steps:600x0,300x10,100x55")
+ROWS = 1000
+ENDS = Ends(0.0, 100.0, 1.0)
+COLUMN = {"lower": 0, "cap": 100}
+RELEASES = {"count": 120, "histogram": 10, "top_k": 30}
+TIMES = 60
+
+
+def orders(shape):
+    """Return rows whose labels have the counts of a shape, each row of a unit of its own."""
+    counts = parse_shape(shape).list_counts(len(LABELS), ROWS)
+    items = [label for label, count in zip(LABELS, counts, strict=True) for _ in range(count)]
+    return pl.DataFrame({"u": [f"u{place}" for place in range(len(items))], "item": items}), dict(
+        zip(LABELS, counts.tolist(), strict=True)
+    )
+
+
+def numbers(shape, seed):
+    """Return a column drawn at random from a shape, and not the one that a plan makes up."""
+    places = np.random.default_rng(seed).random(ROWS)
+    fine = parse_shape(shape).list_numbers(ENDS, 100_000)
+    return pl.DataFrame({"x": fine[(places * fine.size).astype(int)]})
+
+
+def session(frame, seed, unit=None):
+    return sd.Session(frame, unit=unit or sd.PrivacyUnit.row(), entropy=sd.Seeded(seed))
+
+
+def half(plan):
+    """Return how far a plan says that a figure may lie off."""
+    return plan.rows[0].widest / 2
+
+
+# ---- exact laws --------------------------------------------------------------------------------------------
+
+MEASURED = {
+    "count": lambda s: [(s.count(epsilon=0.3), None)],
+    "histogram": lambda s: [(row, row.item) for row in s.histogram("item", epsilon=0.5, domain=LABELS)],
+    "top_k": lambda s: [
+        (row, row.item) for row in s.top_k("item", k=5, epsilon=1, domain=LABELS, method="gaps")
+    ],
+}
+PLANS = {
+    "count": lambda p: p.count(epsilon=0.3),
+    "histogram": lambda p: p.histogram("item", epsilon=0.5, domain=LABELS),
+    "top_k": lambda p: p.top_k("item", k=5, epsilon=1, domain=LABELS, method="gaps"),
+}
+
+
+def errors(name, frame, truth):
+    """Return how far released figures lie off the truth."""
+    found = []
+    for seed in range(RELEASES[name]):
+        for row, item in MEASURED[name](session(frame, seed)):
+            figure = row.estimate if item is None or name != "top_k" else row.measured
+            found.append(abs(figure - (frame.height if item is None else truth[item])))
+    return np.array(found)
+
+
+def holds(reach, found):
+    """Tell whether a reach covers 95 % of the errors, and is at most 1.3 times what would have done so."""
+    # Three standard errors of a share of so many.
+    slack = 3 * math.sqrt(0.05 * 0.95 / found.size)
+    covered = (found <= reach).mean() >= 0.95 - slack
+    # A reach that is 1.3 times shorter covers less, by more than chance; a step is what noise has anyhow.
+    tight = (found <= reach / 1.3 - 1).mean() <= 0.95 + slack
+    return bool(covered), bool(tight)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", COUNTS)
+@pytest.mark.parametrize("name", PLANS)
+def test_a_width_that_follows_from_the_noise_is_the_width(name, shape):
+    frame, truth = orders(shape)
+    plan = PLANS[name](session(frame, 1).plan)
+    assert plan.rows[0].like == widths.ANY_DATA
+    found = errors(name, frame, truth)
+    assert holds(half(plan), found) == (True, True)
+    # And it is what the release prints, but where an interval is cut at 0.
+    released = MEASURED[name](session(frame, 2))
+    assert all(row.high - row.low == plan.rows[0].widest or row.low == 0 for row, _ in released)
+
+
+@pytest.mark.slow
+def test_a_width_of_half_or_twice_the_noise_is_convicted():
+    frame, truth = orders("zipf:1.1")
+    reach = half(PLANS["histogram"](session(frame, 1).plan))
+    found = errors("histogram", frame, truth)
+    assert holds(reach / 2, found) == (False, True)
+    assert holds(2 * reach, found) == (True, False)
+
+
+# ---- widths that depend on the data ------------------------------------------------------------------------
+
+FIGURES = {
+    "quantile": {"q": 0.5, "epsilon": 1, **COLUMN},
+    "sum": {"epsilon": 1, **COLUMN},
+    "mean": {"epsilon": 1, **COLUMN},
+    "variance": {"epsilon": 2, **COLUMN},
+}
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """For each figure and shape: a plan over public data of the same kind, and the widths of some releases."""
+    found = []
+    for name, asked in FIGURES.items():
+        for place, shape in enumerate(COLUMNS):
+            # Public data of the same kind, and not the private ones.
+            plan = getattr(session(numbers(shape, 7), 1).plan, name)("x", like=numbers(shape, 8), **asked)
+            released = [
+                getattr(session(numbers(shape, 100 + seed), seed + 40 * place), name)("x", **asked)
+                for seed in range(20)
+            ]
+            found.append((plan.rows[0], np.array([one.high - one.low for one in released])))
+    return found
+
+
+def list_shares(seen, promise):
+    """Return the share of releases that keep what each plan promises of their width."""
+    return np.array([np.mean(found <= promise(row) * (1 + 1e-9)) for row, found in seen])
+
+
+@pytest.mark.slow
+def test_no_release_is_wider_than_promised_but_as_often_as_said(seen):
+    shares = list_shares(seen, lambda row: row.widest)
+    # Of one plan the share that keeps the promise is a beta variable of mean 0.95; these are twenty plans.
+    assert shares.mean() >= 0.95 - 3 * 0.06 / math.sqrt(shares.size)
+    assert shares.min() >= 0.6
+
+
+@pytest.mark.slow
+def test_a_plan_that_promises_the_narrowest_is_convicted(seen):
+    shares = list_shares(seen, lambda row: row.narrowest)
+    assert shares.mean() < 0.8
+
+
+# ---- right items -------------------------------------------------------------------------------------------
+
+
+def rightly(shape, asked, times):
+    """Return how often a release names the right items."""
+    frame, truth = orders(shape)
+    least = sorted(truth.values())[-asked["k"]]
+    named = [
+        [truth[row.item] >= least for row in session(frame, seed).top_k("item", domain=LABELS, **asked)]
+        for seed in range(times)
+    ]
+    return np.mean([all(one) for one in named])
+
+
+ASKED = {
+    "gaps": {"k": 3, "epsilon": 0.5, "method": "gaps"},
+    "two-sided": {"k": 3, "epsilon": 0.5, "noise": "laplace"},
+    "histogram": {"k": 3, "epsilon": 0.2, "method": "histogram"},
+    "set": {"k": 3, "epsilon": 0.5, "as_set": True},
+    "gumbel": {"k": 3, "epsilon": 0.5, "noise": "gumbel"},
+}
+
+
+def agrees(choice, share, times):
+    """Tell whether a share of releases is what a plan says, up to four standard errors of both."""
+    error = math.hypot(choice.error, math.sqrt(max(share * (1 - share), 1 / times) / times))
+    return abs(choice.right - share) <= 4 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", COUNTS)
+@pytest.mark.parametrize("how", ASKED)
+def test_the_right_items_are_named_as_often_as_planned(how, shape):
+    frame, _ = orders(shape)
+    plan = session(frame, 1).plan.top_k("item", domain=LABELS, like=shape, rows=ROWS, **ASKED[how])
+    assert agrees(plan.choices[0], rightly(shape, ASKED[how], TIMES), TIMES)
+
+
+@pytest.mark.slow
+def test_a_plan_of_half_the_noise_is_convicted(monkeypatch):
+    real = chosen.InverseTail.invert
+    monkeypatch.setattr(chosen.InverseTail, "invert", lambda self, tails: real(self, tails) / 2)
+    frame, _ = orders("zipf:0.5")
+    plan = session(frame, 1).plan.top_k("item", domain=LABELS, like="zipf:0.5", rows=ROWS, **ASKED["gaps"])
+    assert not agrees(plan.choices[0], rightly("zipf:0.5", ASKED["gaps"], TIMES), TIMES)
+
+
+def test_bins_of_many_counts_say_what_each_of_them_would():
+    """Of 3,000 counts those far down are taken in bins; a simulation of each of them agrees."""
+    counts = parse_shape("zipf:0.6").list_counts(3000, 60_000)
+    law = sd.NoisyTopK(k=4, epsilon=0.4, sensitivity=sd.COUNTING).noise
+    binned = chosen.simulate_top(counts, 4, law, 1.0, runs=2000)
+    draws = np.random.default_rng(3).geometric(-math.expm1(-float(law.rate)), (2000, counts.size)) - 1
+    best = np.argpartition(counts + draws, -4, axis=1)[:, -4:]
+    right = (counts[best] >= np.sort(counts)[-4]).sum(axis=1)
+    plain = (right == 4).mean()
+    assert abs(binned.right - plain) <= 4 * math.hypot(binned.error, math.sqrt(plain * (1 - plain) / 2000))
+    assert binned.share == pytest.approx(right.mean() / 4, abs=0.04)
+    assert 0.02 < plain < 0.98
