@@ -108,6 +108,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/publish-a-table.md": put_nothing,
     "docs/how-to/release-figures-of-unlisted-groups.md": put_nothing,
     "docs/how-to/publish-what-you-promise.md": put_nothing,
+    "docs/how-to/run-a-study.md": put_nothing,
     "docs/how-to/show-what-you-got.md": put_nothing,
     "docs/how-to/run-nightly-jobs.md": put_nothing,
     "docs/how-to/a-year-of-nightly-releases.md": put_nothing,

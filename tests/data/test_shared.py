@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import sordino as sd
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
 from sordino.data.sources import shared
+from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 
 SALT = bytes(range(16))
@@ -90,7 +92,7 @@ def ask_all(source):
 def test_answers_are_those_of_questions_alone(tables, kind):
     source = tables[kind]
     alone = ask_all(source)
-    together, readings = source.share()
+    together, readings = share_readings(source)
     try:
         assert ask_all(together) == alone
         # Once more: what was answered is not asked again, and is not changed by whoever got it.
@@ -115,16 +117,15 @@ def test_a_reading_that_forgets_a_column_is_convicted(tables, monkeypatch):
         return f"SELECT {', '.join(f'{one} AS {other}' for one, other in named)} FROM lent"
 
     alone = ask_all(tables["texts"])
-    together, readings = tables["texts"].share()
+    together, readings = share_readings(tables["texts"])
     monkeypatch.setattr(shared._SpooledRows, "relation", turned)
-    with readings_closed(readings):
-        assert ask_all(together) != alone
-
-
-def readings_closed(readings):
-    from contextlib import closing
-
-    return closing(readings)
+    with closing(readings):
+        try:
+            found = ask_all(together)
+        # One column may not be what the other is.
+        except sd.DataSourceError:
+            found = None
+    assert found != alone
 
 
 def test_a_batch_reads_a_text_file_once(tables, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
 from sordino.data import PrivacyUnit, Source
+from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError
@@ -104,7 +105,7 @@ class Desk:
 
         It runs once: what its releases share is dropped then.
         """
-        source, readings = self.source.share()
+        source, readings = share_readings(self.source)
         desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory)
         desk.payments, desk.asked, desk._readings = self.payments, self.asked, readings
         desk._salt = None if readings is None else self.salt()

@@ -21,7 +21,7 @@ from sordino.data.questions.rank_law import choose_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.engine import Progress, Scan, after_charge
+from sordino.data.sources.engine import Kept, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
@@ -179,6 +179,11 @@ class NumberQuestion:
             raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
+    def _keep(self, first: int) -> Kept:
+        """Return the part of a query that chooses the numbers; other queries may choose the same."""
+        grouped = self.domain is not None
+        return Kept(self.rows(first), self.rows(0), self._sent if grouped else None)
+
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
         with self.source.backend.scan(self.indices) as scan:
@@ -187,7 +192,8 @@ class NumberQuestion:
             for query in self.dialect.buckets(self.kind, self.grid):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
-                found = query.counted(scan.ask(sql, [*query.cuts, *self._sent]), self.grid, groups)
+                answer = scan.ask(sql, [*query.cuts, *self._sent], kept=self._keep(len(query.cuts)))
+                found = query.counted(answer, self.grid, groups)
                 if found is not None:
                     buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
                     return ColumnCounts(buckets, found.known, found.missing)
@@ -200,7 +206,7 @@ class NumberQuestion:
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             sql = self.dialect.steps(self.kind, ranges, self.rows(0), grouped, squares)
-            answer = scan.ask(sql, self._sent if grouped else None)
+            answer = scan.ask(sql, self._sent if grouped else None, kept=self._keep(0))
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
         places = answer["grp"].tolist() if grouped else [0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import duckdb
 import numpy as np
@@ -76,10 +76,28 @@ class _LentRows:
         return self._start().__arrow_c_stream__()
 
 
+class Kept(NamedTuple):
+    """The part of a query that chooses the numbers that count; other questions may choose the same.
+
+    Attributes
+    ----------
+    part : str
+        As it stands in the query: a SELECT in parentheses with a column `x` and, in groups, `grp`.
+    alone : str
+        The same for a query that has no labels but those of the groups.
+    labels : sequence of str, optional
+        Of the groups.
+    """
+
+    part: str
+    alone: str
+    labels: Sequence[str] | None
+
+
 class Scan(Protocol):
     """One open reading of a source."""
 
-    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:
         """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label)."""
 
     def progress(self) -> float:
@@ -156,18 +174,31 @@ class Engine:
         self.connection.execute("SET enable_external_access = false")
         self.connection.execute("SET lock_configuration = true")
 
-    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+    def ask(
+        self,
+        question: str,
+        labels: Sequence[str] | None = None,
+        *,
+        kept: Kept | None = None,  # noqa: ARG002
+    ) -> Answer:
         """Run a query over `rows` and `labels`."""
+        return self.connection.execute(f"{self._write_tables(labels)} {question}").fetchnumpy()
+
+    def keep(self, name: str, question: str, labels: Sequence[str] | None = None) -> None:
+        """Make a table of the answer to a query over `rows` and `labels`."""
+        self.connection.execute(f"CREATE TABLE {name} AS {self._write_tables(labels)} {question}")
+
+    def _write_tables(self, labels: Sequence[str] | None) -> str:
         tables = f"WITH rows AS ({self.rows})"
-        if labels is not None:
-            # Made once, because the engine asks for the stream several times.
-            batch = _number_labels(labels)
-            self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
-            tables += (
-                f", labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
-                f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM label_text)"
-            )
-        return self.connection.execute(f"{tables} {question}").fetchnumpy()
+        if labels is None:
+            return tables
+        # Made once, because the engine asks for the stream several times.
+        batch = _number_labels(labels)
+        self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
+        return (
+            f"{tables}, labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
+            f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM label_text)"
+        )
 
     def begin(self, question: str) -> None:
         """Start a query over `rows` whose answer `more` fetches piece by piece."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sordino.data.csv.reader import open_csv
 from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
 from sordino.data.sources.files import find_files
 from sordino.data.sources.postgres import open_postgres
+from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import InvalidParameter, UnsupportedBackend
@@ -81,6 +83,20 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
             form, "a source other than CSV, JSON lines and Excel, whose columns have types of their own"
         )
     return opened
+
+
+def share_readings(source: Source) -> tuple[Source, Readings | None]:
+    """Return a source for the questions of one batch, and what they share; None where nothing is shared.
+
+    Whoever asks for it closes what is shared, after the last question.
+    """
+    backend = source.backend
+    # A server answers each question in a snapshot of its own.
+    if not isinstance(backend, ReaderBackend):
+        return source, None
+    # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
+    readings = Readings(spools=source.texts)
+    return replace(source, backend=replace(backend, readings=readings)), readings
 
 
 def _open_in_memory(source: Any, name: str | None) -> Source:

@@ -22,7 +22,7 @@ from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up
 from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.engine import Answer, Scan, quoted
+from sordino.data.sources.engine import Answer, Kept, Scan, quoted
 from sordino.data.sources.source import UNUSABLE, Asked
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
@@ -169,7 +169,7 @@ class _ServerScan:
     def __init__(self, connection: Connection, rows: str) -> None:
         self._connection, self._rows = connection, rows
 
-    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
         tables = f"WITH rows AS ({self._rows})"
         sql, sent = f"{tables} {question}", None
         if labels is not None:

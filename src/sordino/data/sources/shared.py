@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from sordino.data.sources.engine import Answer, Engine, Reader, Scan, engine, scanning
+from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Scan, engine, scanning
 
 Labels = tuple[str, ...] | None
 
@@ -31,7 +31,7 @@ class Readings:
         Whether rows are taken into a table once, and each question reads them from there.
     """
 
-    __slots__ = ("_answers", "_asked", "_indices", "_spool", "_spools", "_stack", "opened")
+    __slots__ = ("_answers", "_asked", "_indices", "_kept", "_spool", "_spools", "_stack", "opened")
 
     def __init__(self, *, spools: bool) -> None:
         self._spools = spools
@@ -42,6 +42,7 @@ class Readings:
         self._answers: dict[tuple[str, Labels], Answer] = {}
         self._stack = ExitStack()
         self._spool: Engine | None = None
+        self._kept: dict[tuple[str, Labels], Engine] = {}
         self.opened = 0
         """How often the source was read."""
 
@@ -56,13 +57,16 @@ class Readings:
         with ExitStack() as stack:
             scan = _SharedScan(self)
 
-            def begin() -> Engine:
-                wanted: Reader = reader
-                if self._spools and self._indices.issuperset(indices):
-                    wanted = _SpooledRows(self._fill(reader, scan))
-                else:
+            def begin(kept: Kept | None) -> tuple[Engine, bool]:
+                if not (self._spools and self._indices.issuperset(indices)):
                     self.opened += 1
-                return stack.enter_context(scanning(wanted, indices))
+                    return stack.enter_context(scanning(reader, indices)), False
+                rows = self._fill(reader, scan)
+                if kept is None:
+                    return stack.enter_context(scanning(_SpooledRows(rows), indices)), False
+                numbers = self._choose(kept, rows, indices, scan)
+                places = (0,) if kept.labels is None else (0, 1)
+                return stack.enter_context(scanning(_SpooledRows(numbers), places)), True
 
             scan.begin = begin
             yield scan
@@ -70,6 +74,7 @@ class Readings:
     def close(self) -> None:
         """Drop all rows and answers."""
         self._answers.clear()
+        self._kept.clear()
         self._spool = None
         self._stack.close()
 
@@ -97,6 +102,18 @@ class Readings:
             self._spool = opened
         return self._spool
 
+    def _choose(self, kept: Kept, rows: Engine, indices: Sequence[int], scan: _SharedScan) -> Engine:
+        """Return the engine that has the numbers that some questions are about, which are chosen once."""
+        key = kept.alone, None if kept.labels is None else tuple(kept.labels)
+        if key not in self._kept:
+            # It evaluates rows that come as a stream, once; from then on it only hands on what it has chosen.
+            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices))
+            scan.opened = opened
+            group = "" if kept.labels is None else ", grp AS c1"
+            opened.keep("spool", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
+            self._kept[key] = opened
+        return self._kept[key]
+
 
 @final
 @dataclass(frozen=True)
@@ -120,18 +137,25 @@ class _SharedScan:
         self._readings = readings
         # What is running, for whoever watches from another thread.
         self.opened: Engine | None = None
-        self.begin: Callable[[], Engine] | None = None
-        self._engine: Engine | None = None
+        self.begin: Callable[[Kept | None], tuple[Engine, bool]] | None = None
+        # The engine that answers, and whether its rows are numbers that were chosen.
+        self._engine: tuple[Engine, bool] | None = None
 
-    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:
         """Run a query over `rows` and `labels`, or return what it was answered before."""
         known = None if labels is None else tuple(labels)
         answer = self._readings.recall(question, known)
         if answer is None:
+            # All queries of one reading choose the same numbers, or none do.
             if self._engine is None and self.begin is not None:
-                self._engine = self.opened = self.begin()
+                self._engine = self.begin(kept)
             assert self._engine is not None  # noqa: S101  (`begin` is set before anybody has the scan)
-            answer = self._engine.ask(question, labels)
+            self.opened, are_chosen = self._engine
+            asked = question
+            if kept is not None and are_chosen:
+                group = "" if kept.labels is None else ", c1 AS grp"
+                asked = question.replace(kept.part, f"(SELECT c0 AS x{group} FROM rows)")
+            answer = self.opened.ask(asked, labels)
             self._readings.remember(question, known, answer)
         return answer
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -280,18 +280,6 @@ class Source:
         """
         kinds = list(self.columns.values())
         self.backend.rehearse({index: kinds[index] for index in indices}, asked)
-
-    def share(self) -> tuple[Source, Readings | None]:
-        """Return this source for the questions of one batch, and what they share; None if nothing is.
-
-        Whoever asks for it closes what is shared, after the last question.
-        """
-        # A server answers each question in a snapshot of its own.
-        if not isinstance(self.backend, ReaderBackend):
-            return self, None
-        # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
-        readings = Readings(spools=self.texts)
-        return replace(self, backend=replace(self.backend, readings=readings)), readings
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
