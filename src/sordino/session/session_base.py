@@ -25,8 +25,8 @@ from sordino.sheet import Sheet
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
     from sordino.session.noise_choice import MeasureNoise
-    from sordino.session.remeasure import Remeasured
     from sordino.session.plans.releases import Plans
+    from sordino.session.remeasure import Remeasured
 
 
 class SessionBase:
