@@ -202,7 +202,9 @@ def _find_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _say_name(found: str | None) -> str:
-    return {None: "", "values": "value", "gaps": "gap", "estimates": "estimate"}.get(found, found or "")
+    lead = "lead over the next"
+    said = {"values": "value", "gaps": lead, "gap": lead, "estimates": "estimate", "p_value": "p-value"}
+    return "" if found is None else said.get(found, found)
 
 
 def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
