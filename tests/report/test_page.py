@@ -65,7 +65,7 @@ def test_the_first_screen_is_plain():
     page = make_report([document(), document(id="1" * 32, epsilon=0.25, cost={})], title="Orders")
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
-    assert "Every number here was made a little wrong, on purpose" in first
+    assert "Every result here was made a little wrong, on purpose" in first
     assert "tea (200); rice (101)" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.

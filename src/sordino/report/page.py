@@ -170,8 +170,8 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
         else None,
         element(
             "p",
-            "Every number here was made a little wrong, on purpose. A random amount was added to it, which "
-            "hides what the table says of any one ",
+            "Every result here was made a little wrong, on purpose. Chance has a part in it, and hides what "
+            "the table says of any one ",
             whom,
             ". So read ranges, not digits.",
         ),
@@ -221,7 +221,7 @@ def _write_words() -> Markup:
             ),
             (
                 "released number",
-                "The best single number that can be told: made of the true one and noise.",
+                "The best single number that can be told; chance has a part in it.",
             ),
             ("account", "Remembers what was spent, and refuses what does not fit any more."),
             (
