@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 import sordino as sd
 from report.pages import ASK, WILD, released
@@ -84,14 +85,24 @@ def test_many_values_are_counted():
     assert [mark.at for mark in figure.marks] == pytest.approx(edges[:-1])
 
 
-@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, 0.0])
-def test_values_beyond_all_measure_are_drawn(value):
-    rows = [{"values": value}] * 50 + [{"values": -value}] * 50
-    assert sum(mark.value for mark in read_figure("Values", rows).marks) == 100
-    for kind in ("top", "histogram"):
-        draw_svg(
-            read_figure(kind, [{"item": "a", "estimate": value, "low": -value, "high": value}]), named_by="x"
-        )
+NUMBERS = st.none() | st.floats() | st.sampled_from([1e308, -1e308, 1e150, 1e-150, 5e-324, 2**53, 1e22, 0.1])
+
+
+@given(
+    kind=st.sampled_from(["top", "histogram", "above", "quantile", "Values"]),
+    rows=st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS), max_size=5),
+    line=NUMBERS,
+)
+def test_whatever_the_numbers_are_there_is_a_picture_of_a_size(kind, rows, line):
+    named = [{"item": "a", "estimate": b, "low": c, "high": d} for _, b, c, d in rows]
+    if kind == "quantile":
+        named = [{"q": q, "estimate": b, "low": c, "high": d} for q, b, c, d in rows]
+    if kind == "Values":
+        named = [{"values": number} for row in rows for number in row] * 3
+    svg = draw_svg(read_figure(kind, named, line=line), named_by="x")
+    width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())
+    assert 100 < width < 800
+    assert 20 < height < 800
 
 
 def test_of_very_many_rows_the_first_are_drawn():

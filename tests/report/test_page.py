@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sordino as sd
-from report.pages import ASK, WILD, account, assert_whole, document, released
+from report.pages import ASK, ROWS, WILD, account, assert_whole, document, released
+from sordino.cli.report import list_kept
 from sordino.report import make_report
 from sordino.report.markup import MOST_LETTERS
 
@@ -40,11 +41,31 @@ def test_what_to_dict_says_makes_the_same_table(kind):
     assert tables[0] == tables[1]
 
 
+def test_what_a_session_has_kept_is_shown(tmp_path):
+    ROWS.write_csv(tmp_path / "o.csv")
+    budget = sd.Budget(epsilon=100.0)
+    about = {"adjacency": "add-remove", "unit": "who", "source": str(tmp_path / "o.csv")}
+    ledger = sd.Ledger.create(tmp_path / "b.db", account="a", budget=budget, **about)
+    unit = sd.PrivacyUnit("who", max_rows=1)
+    kinds = ("top", "names", "quantile", "grouped mean")
+    written = sd.CsvFormat(types={"x": "double"})
+    with sd.Session(str(tmp_path / "o.csv"), unit=unit, ledger=ledger, csv=written) as session:
+        for kind in kinds:
+            session.keep(ASK[kind](session))
+    seen = assert_whole(make_report(list_kept(ledger), account=ledger.statement().to_dict()))
+    assert seen.elements.count("article") == len(kinds)
+    assert "Simulated" not in seen.text
+    for name in ("HistogramTopK", "JointTopK", "QuantileInterval", "ClippedMean"):
+        assert f"#proof-{name}" in seen.links
+    assert "1 rows" not in seen.text
+    assert "From all results of this page together: At epsilon = 20 a reader" in seen.text
+
+
 def test_the_first_screen_is_plain():
     page = make_report([document(), document(id="1" * 32, epsilon=0.25, cost={})], title="Orders")
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
-    assert "Every number here was made a little wrong, on purpose" in first
+    assert "Every result here was made a little wrong, on purpose" in first
     assert "tea (200); rice (101)" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.
@@ -335,6 +356,26 @@ def test_each_figure_leads_to_what_is_proved():
     assert "docs/proofs/noisy-top-k.md" in seen.text
     assert "ding2022, Thm 3" in seen.text
     assert assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count("What is proved of") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "page"),
+    [
+        ({}, "selected-rows.md"),
+        ({"method": "histogram"}, "histogram-top-k.md"),
+        ({"release": "histogram"}, "intervals.md"),
+        ({"release": "count"}, "intervals.md"),
+    ],
+)
+def test_so_is_what_proves_the_intervals(changes, page):
+    seen = assert_whole(make_report([document(**changes)]))
+    assert "#proof-Intervals" in seen.links
+    assert f"docs/proofs/{page}, signed for code" in seen.text
+    # Without intervals nothing is said of them.
+    bare = [{"rank": 1, "item": "tea", "estimate": None, "gap": 7.0}]
+    seen = assert_whole(make_report([document(**changes | {"rows": bare})]))
+    assert "#proof-Intervals" not in seen.links
+    assert "Each dot says how far one leads over the next." in seen.text or "release" in changes
 
 
 def test_proofs_are_linked_where_the_documentation_is():

@@ -18,6 +18,8 @@ MOST_MARKS = 30
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
 _MOST_TITLE = 40
+# What draws divides by differences and multiplies by widths: neither may leave the floats.
+_MOST_SIZE = 1e150
 _BINS = 20
 
 # Where a row has its label, and where its figure: the first of these names that it has.
@@ -118,7 +120,7 @@ def read_figure(
     value_name = shorten(value_name or _say_name(found), _MOST_TITLE)
     label_name = shorten(label_name or label or "", _MOST_TITLE)
     if many and found is not None:
-        numbers = [number for row in rows if (number := as_number(row.get(found))) is not None]
+        numbers = [number for row in rows if (number := as_drawn(row.get(found))) is not None]
         return _count_values(numbers, value_name)
     if _is_curve(rows):
         form: Form = "curve"
@@ -133,7 +135,7 @@ def read_figure(
         form=form,
         marks=marks,
         total=len(rows),
-        line=as_number(line),
+        line=as_drawn(line),
         value_name=value_name,
         label_name=label_name,
     )
@@ -149,6 +151,14 @@ def as_number(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def as_drawn(value: Any) -> float | None:
+    """Return a number that can be drawn: none beyond all reason, and 0 for what is next to it."""
+    number = as_number(value)
+    if number is None or abs(number) > _MOST_SIZE:
+        return None
+    return number if abs(number) * _MOST_SIZE > 1 else 0.0
 
 
 def measure(text: str) -> int:
@@ -192,14 +202,18 @@ def _find_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _say_name(found: str | None) -> str:
-    return {None: "", "values": "value", "gaps": "gap", "estimates": "estimate"}.get(found, found or "")
+    lead = "lead over the next"
+    said = {"values": "value", "gaps": lead, "gap": lead, "estimates": "estimate", "p_value": "p-value"}
+    return "" if found is None else said.get(found, found)
 
 
 def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether rows are several quantiles of one column."""
     shares = [as_number(row.get("q")) for row in rows]
-    plain = all(share is not None for share in shares) and not any("item" in row for row in rows)
-    return plain and len(rows) > 1 and all(as_number(row.get("estimate")) is not None for row in rows)
+    plain = all(share is not None and 0 <= share <= 1 for share in shares) and not any(
+        "item" in row for row in rows
+    )
+    return plain and len(rows) > 1 and all(as_drawn(row.get("estimate")) is not None for row in rows)
 
 
 def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:
@@ -215,11 +229,11 @@ def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) 
 
 
 def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form) -> Mark:
-    low, high = as_number(row.get("low")), as_number(row.get("high"))
+    low, high = as_drawn(row.get("low")), as_drawn(row.get("high"))
     at = as_number(row.get("q")) if form == "curve" else None
     return Mark(
         label=label,
-        value=None if found is None else as_number(row.get(found)),
+        value=None if found is None else as_drawn(row.get(found)),
         low=low,
         high=high,
         at=at or 0.0,

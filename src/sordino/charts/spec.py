@@ -108,6 +108,9 @@ def _draw_rows(figure: Figure) -> Spec:
         [row for row in values if "value" in row], bar if bars else dot, {"y": rows, "x": across}
     )
     whiskers = _draw_whiskers(values, least, most, rows, across)
+    # Nothing that could be drawn is known of any row but its name.
+    if not valued and not whiskers:
+        return _draw_names(figure)
     # A whisker lies over its bar, and under its dot.
     layers = [*valued, *whiskers] if bars else [*whiskers, *valued]
     layers += _draw_line(figure.line, "x", across)

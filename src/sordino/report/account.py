@@ -21,6 +21,7 @@ _CAPTION = "figure-account"
 MOST_CHARGES = 200
 """So many of the newest charges are listed."""
 _MOST_DAYS = 365_000
+_MOST_AMOUNT = 1e12
 _YEARS = range(1970, 2970)
 
 
@@ -76,7 +77,7 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
             "row is read, and what does not fit is refused.",
         ),
         *_write_other_sums(account),
-        *_draw_spending(spending, limit, spent, sum(map(_number, granted.values())), measure),
+        *_draw_spending(spending, limit, spent, _bound(sum(map(_number, granted.values()))), measure),
         make_list(pairs),
         _write_charges(spending, measure),
     ]
@@ -90,6 +91,11 @@ def _number(value: Any) -> float:
     return as_number(value) or 0.0
 
 
+def _bound(amount: float) -> float:
+    """Return an amount that can be drawn; no account has another one."""
+    return min(max(amount, 0.0), _MOST_AMOUNT)
+
+
 def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
     """Return the charges that take something, the oldest first."""
     found = []
@@ -98,7 +104,7 @@ def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
             continue
         settled = charge.get("settled")
         # What nobody closed counts in full.
-        amount = _number(charge.get("reserved") if settled is None else settled)
+        amount = _bound(_number(charge.get("reserved") if settled is None else settled))
         label = charge.get("label")
         day = str(charge.get("time", ""))[:10]
         # Statements are charges of nothing.
@@ -193,7 +199,7 @@ def _draw_spending(
         marks=marks,
         total=len(marks),
         value_name=shorten(measure, 20),
-        line=limit,
+        line=_bound(limit),
         days=tuple(places),
     )
     caption = element(

@@ -15,9 +15,9 @@ from sordino.report.account import check_account, write_account
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import read_statement, write_statement, write_theorems
 from sordino.report.read import Told, read_releases
-from sordino.report.results import name_whom, write_result
+from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
-from sordino.report.theorems import find_docs, find_theorems
+from sordino.report.theorems import find_docs
 from sordino.report.words import make_list, name_release, say_headline, say_share
 
 _MOST_TITLE = 200
@@ -91,7 +91,7 @@ def make_report(
     heading = _check_text("title", title, _MOST_TITLE) or _make_title(told, account)
     paragraphs = _check_text("about", about, _MOST_ABOUT)
     place = find_docs(docs)
-    theorems = find_theorems(name for one in told for name in one.mechanisms)
+    theorems = list_theorems(told)
     sections = [
         element(
             "header", element("h1", quote(heading)), *_write_about(paragraphs), *_write_summary(told, account)
@@ -170,8 +170,8 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
         else None,
         element(
             "p",
-            "Every number here was made a little wrong, on purpose. A random amount was added to it, which "
-            "hides what the table says of any one ",
+            "Every result here was made a little wrong, on purpose. Chance has a part in it, and hides what "
+            "the table says of any one ",
             whom,
             ". So read ranges, not digits.",
         ),
@@ -221,7 +221,7 @@ def _write_words() -> Markup:
             ),
             (
                 "released number",
-                "The best single number that can be told: made of the true one and noise.",
+                "The best single number that can be told; chance has a part in it.",
             ),
             ("account", "Remembers what was spent, and refuses what does not fit any more."),
             (

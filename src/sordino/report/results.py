@@ -10,7 +10,7 @@ from sordino.charts.figure import MOST_MARKS, as_number
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import Told
 from sordino.report.spent import say_spent
-from sordino.report.theorems import find_theorems
+from sordino.report.theorems import Theorem, find_interval_theorem, find_theorems
 from sordino.report.words import (
     make_list,
     name_release,
@@ -46,10 +46,12 @@ _HEADINGS = {"q": "share below", "figure": "figure", "count": "what", "row": "ro
 def write_result(told: Told, number: int) -> Markup:
     """Return one release as an article; its number makes the ids in it unique."""
     caption = f"figure-{number}"
+    # Where nothing was measured, the leads are drawn.
+    measured = any(row.get("estimate") is not None for row in told.rows)
     figure = read_figure(
         told.kind,
         told.rows,
-        value_name=_name_values(told),
+        value_name=_name_values(told) if measured else "",
         line=told.number("threshold") if told.kind == "above" else None,
     )
     return element(
@@ -85,7 +87,9 @@ def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
         "names": "The names that were chosen; nothing more is known of them.",
         "spread": "How many of the released numbers lie where.",
     }
-    if len(told.rows) == 1 and form == "whiskers":
+    if form == "whiskers" and not any(row.get("estimate") is not None for row in told.rows):
+        shapes["whiskers"] = "Each dot says how far one leads over the next."
+    elif len(told.rows) == 1 and form == "whiskers":
         shapes["whiskers"] = "The dot is the released number, the line around it its interval."
     arrows = any((row.get("low") is None) != (row.get("high") is None) for row in told.rows)
     dashed = told.kind == "above" and told.number("threshold") is not None
@@ -238,9 +242,18 @@ def _say_bounds(told: Told) -> str | None:
     return None if lower is None else f"Numbers below {say_number(lower)} count as {say_number(lower)}."
 
 
+def list_theorems(releases: Sequence[Told]) -> list[Theorem]:
+    """Return what is proved of releases: of their mechanisms, and of their intervals."""
+    found = find_theorems(name for told in releases for name in told.mechanisms)
+    # Of mechanisms that nobody knows no interval is known either.
+    sure = [told for told in releases if say_certainty(told) and find_theorems(told.mechanisms)]
+    of_intervals = [find_interval_theorem(told.kind, told.text("method")) for told in sure]
+    return [*found, *dict.fromkeys(one for one in of_intervals if one is not None)]
+
+
 def _link_theorems(told: Told) -> Markup | None:
     """Return links to what is proved, further down on the page; None if the release names no mechanism."""
-    found = dict.fromkeys(theorem.mechanism for theorem in find_theorems(told.mechanisms))
+    found = dict.fromkeys(theorem.mechanism for theorem in list_theorems([told]))
     if not found:
         return None
     links = [piece for name in found for piece in (", ", element("a", name, href=f"#proof-{name}"))][1:]

@@ -21,6 +21,17 @@ from sordino.statements.proofs import COMPOSED, read_digests
 _PLACE = re.compile(r"https?://[^\s\"'<>]+|[\w.][\w./-]*", re.ASCII)
 
 
+INTERVALS = "Intervals"
+"""What stands in place of a mechanism where a page proves what intervals are worth."""
+_PAGES = {
+    "top": "selected-rows.md",
+    "set": "selected-rows.md",
+    "above": "selected-rows.md",
+    "histogram": "intervals.md",
+    "count": "intervals.md",
+}
+
+
 class Theorem(NamedTuple):
     """One guarantee of one mechanism."""
 
@@ -52,6 +63,21 @@ def find_theorems(names: Iterable[str]) -> list[Theorem]:
             found.append(Theorem(name, str(claim["statement"]), references, page, digests.get(page)))
         found += [Theorem(name, "", (), page, digests.get(page)) for page in COMPOSED.get(name, ())]
     return found
+
+
+def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:
+    """Return what proves the intervals of a kind of release; None where its mechanism has them itself.
+
+    Parameters
+    ----------
+    kind : str
+        As `Told.kind`.
+    method : str or None
+        How a list was selected: "gaps", or "histogram".
+    """
+    page = "histogram-top-k.md" if method == "histogram" and kind in {"top", "above"} else _PAGES.get(kind)
+    said = "Intervals are worth what is told beside them, also of rows that were selected."
+    return None if page is None else Theorem(INTERVALS, said, (), page, read_digests().get(page))
 
 
 def find_docs(place: str | None) -> str | None:

@@ -106,7 +106,7 @@ def name_release(told: Told) -> Markup:
         "set": join(f"The {many} largest values", _say_of(item), ", in no order"),
         "above": join("Values", _say_of(item), " above ", limit),
         "histogram": join("Counts"),
-        "count": join("How many ", _name_counted(told)),
+        "count": _name_count(told),
         "select": join(f"The best {many} of {say_number(told.number('candidates'))} candidates"),
     }
     named = names.get(told.kind, join("Release: ", quote(told.kind)))
@@ -116,6 +116,12 @@ def name_release(told: Told) -> Markup:
 
 def _say_of(name: str | None) -> Markup | None:
     return None if name is None else join(" of ", quote(name))
+
+
+def _name_count(told: Told) -> Markup:
+    counted = told.rows[0].get("count") if told.rows else None
+    # A release in memory does not say what it has counted.
+    return join("A count") if counted is None else join("How many ", _name_counted(told))
 
 
 def _name_counted(told: Told) -> Markup:
@@ -145,7 +151,11 @@ def say_question(told: Told) -> Markup:
     elif told.kind == "histogram":
         said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
     elif told.kind == "count":
-        said = join("How many ", _name_counted(told), " there are.")
+        said = (
+            join(_name_count(told), " there are." if "count" in told.rows[0] else ".")
+            if told.rows
+            else join()
+        )
     elif told.kind == "quantile":
         said = join("Below which number a given share of the values of ", _name_column(column), " lies.")
     elif told.kind in {"sum", "mean", "variance"}:
@@ -181,7 +191,7 @@ def say_headline(told: Told) -> Markup:
     named = [row for row in told.rows if _find_label(row) is not None]
     if named:
         parts = [_say_named(row) for row in named]
-    elif told.kind == "quantile":
+    elif told.kind == "quantile" and _list_shares(told):
         parts = [
             join(f"{say_number(100 * q)} % lie below ", say_roughly(row)) for row, q in _list_shares(told)
         ]
