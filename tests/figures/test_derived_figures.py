@@ -86,6 +86,30 @@ def test_a_refined_look_is_never_taken_for_independent():
     assert both.high - both.value == far([(first, 1)], WRONG / 2) + far([(finer.mechanism, 1)], WRONG / 2)
 
 
+def test_a_refined_count_and_a_sum_are_planned_together():
+    """A sum has no looks that could refine one another."""
+    frame = pl.DataFrame({"u": range(300), "paid": [7.0] * 300})
+    laddered = sd.Session(
+        frame, unit=sd.PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(2), ladder=sd.Ladder()
+    )
+    finer = laddered.count(epsilon=1).refine(epsilon=1)
+    paid = laddered.sum("paid", epsilon=1, lower=0, cap=100)
+    for both in (paid + finer, finer + paid):
+        assert sd.derive(both, planned=True).high < both.high
+
+
+def test_figures_of_groups(session):
+    groups = session.sum(
+        "paid", epsilon=3, lower=0, cap=100, by="item", domain=["a", "b", "c"], groups_per_unit=1
+    )
+    a, b = sd.derive(groups, "a"), sd.derive(groups, "b")
+    assert a.value == groups.rows[0].release.value
+    assert (a - sd.derive(groups, "a")).high == 0
+    assert (a + b).high > a.high
+    with pytest.raises(sd.InvalidParameter, match="row"):
+        sd.derive(groups, "d")
+
+
 # ---- sums of several releases ------------------------------------------------------------------------------
 
 

@@ -12,8 +12,8 @@ from sordino.errors import InvalidParameter
 from sordino.figures.terms import Combination, Opaque, Origin, Term
 
 
-def read_terms(release: Any, caller: str) -> dict[Any, Term]:
-    """Return the numbers of a release as terms, by the names of their rows.
+def read_terms(release: Any, caller: str, *, only: Any = None) -> dict[Any, Term]:
+    """Return the numbers of a release as terms, by the names of their rows; or that row `only`, if it is one.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def read_terms(release: Any, caller: str) -> dict[Any, Term]:
     release = getattr(release, "result", release)
     origin = _find_origin(release)
     own = getattr(release, "list_terms", None)
-    terms: dict[Any, Term] = _list_terms(release, origin) if own is None else own(origin)
+    terms: dict[Any, Term] = _list_terms(release, origin, only) if own is None else own(origin)
     if not terms:
         raise InvalidParameter(
             f"{caller} needs a release with Laplace or Gaussian noise of its own: a count, a histogram, a "
@@ -46,7 +46,7 @@ def _find_origin(release: Any) -> Origin:
     return cast("Origin", known)
 
 
-def _list_terms(release: Any, origin: Origin) -> dict[Any, Term]:
+def _list_terms(release: Any, origin: Origin, only: Any = None) -> dict[Any, Term]:
     """Return the terms of a release that is a list of numbers with noise of one mechanism; else none."""
     mechanism: Any = getattr(release, "mechanism", None)
     rows = getattr(release, "rows", None)
@@ -66,6 +66,9 @@ def _list_terms(release: Any, origin: Origin) -> dict[Any, Term]:
     else:
         # A number alone is a `value`, a count of a session an `estimate`.
         values, names = [getattr(release, "value", getattr(release, "estimate", None))], [0]
+    if only in names:
+        place = names.index(only)
+        names, values = [only], [values[place]]
     looks = [mechanism]
     while getattr(looks[-1], "first", None) is not None:
         looks.append(looks[-1].first)

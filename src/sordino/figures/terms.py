@@ -192,14 +192,14 @@ class Combination:
 
 def _may_share_noise(terms: list[Term]) -> bool:
     """Tell whether two releases may hold the same noise: copies of one, or one that refines the other."""
-    firsts = {id(term.origin): term for term in terms}
-    seen: dict[int, tuple[Any, ...]] = {}
-    for key, term in firsts.items():
-        for other in seen.values():
-            # One look stands in the history of another one: of two first looks that is no sign.
-            refined = len(term.looks) > 1 or len(other) > 1
-            if refined and (term.looks[0] in other or other[0] in term.looks):
-                return True
-        seen[key] = term.looks
+    histories = [term.looks for term in {id(term.origin): term for term in terms}.values()]
+    for place, looks in enumerate(histories):
+        # One look stands in the history of another one, which refined it.
+        others = [other for at, other in enumerate(histories) if at != place]
+        if any(first in other[1:] for first in looks[:1] for other in others):
+            return True
+        # Two that are refined alike may be two copies; two first looks alike are no sign.
+        if len(looks) > 1 and looks in others:
+            return True
     values = [(term.looks[:1], term.row, term.value) for term in terms]
     return len(set(values)) < len(values)
