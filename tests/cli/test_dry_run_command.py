@@ -206,7 +206,9 @@ def test_a_goal_that_costs_too_much_charges_nothing(sordino, account):
 
 
 def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
-    line = (*ALL["histogram"], "--goal", "±0.1", "--no-ledger")
+    # Of more labels each one costs.
+    (shop / "items.csv").write_text("item\n" + "".join(f"i{place}\n" for place in range(9)), encoding="utf-8")
+    line = (*ALL["histogram"], "--goal", "±1", "--no-ledger")
     refused = sordino(*line)
     assert (refused.code, refused.out) == (2, "")
     assert "unless --yes-i-mean-it is given" in refused.err
