@@ -161,3 +161,74 @@ def test_a_plan_goes_to_a_file(planned, shop):
     done = planned("top", "--output", "plan.json")
     assert (done.code, done.out) == (0, "")
     check(json.loads((shop / "plan.json").read_text(encoding="utf-8")), FORM)
+
+
+# ---- goals -------------------------------------------------------------------------------------------------
+
+GOALS = {
+    "top": "±20",
+    "above, measured": "±90",
+    "histogram": "±20",
+    "count": "±20",
+    "quantile": "±2",
+    "sum": "±200",
+    "mean": "±2",
+    "select": "right with 90 %",
+    "randomize": "±20",
+}
+LIKE = {"select": ("--like", "steps:1x9,4x1")}
+
+
+def epsilon_of(done):
+    return done.json["epsilon"]
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_a_goal_takes_the_place_of_epsilon(sordino, shop, name):
+    line = (*ALL[name], "--goal", GOALS[name], *LIKE.get(name, ()), "--no-ledger")
+    planned = sordino(*line, "--dry-run", "--format", "json")
+    assert planned.code == 0, planned.err
+    check(planned.json, FORM)
+    released = sordino(*line, "--no-quiet")
+    assert released.code == 0, released.err
+    found = float(released.err.partition(f"Goal {GOALS[name]}: epsilon ")[2].partition(".\n")[0])
+    assert epsilon_of(planned) == pytest.approx(found, rel=1e-5)
+    if name != "randomize":
+        assert epsilon_of(released) == pytest.approx(found, rel=1e-5)
+
+
+def test_a_goal_that_costs_too_much_charges_nothing(sordino, account):
+    before = export(sordino, account)
+    done = sordino(*ALL["count"], "--goal", "±0.1", *account)
+    assert (done.code, done.out) == (3, "")
+    assert "the most that fits, it is ± 1" in done.err
+    assert export(sordino, account) == before
+
+
+def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
+    # Of more labels each one costs.
+    (shop / "items.csv").write_text("item\n" + "".join(f"i{place}\n" for place in range(9)), encoding="utf-8")
+    line = (*ALL["histogram"], "--goal", "±1", "--no-ledger")
+    refused = sordino(*line)
+    assert (refused.code, refused.out) == (2, "")
+    assert "unless --yes-i-mean-it is given" in refused.err
+    assert sordino(*line, "--yes-i-mean-it").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ((*RELEASE_LINES["top"], "--goal", "±20", "--epsilon", 1), "takes the place of --epsilon"),
+        ((*RELEASE_LINES["top"], "--goal", "soon"), "must be a goal such as"),
+        ((*RELEASE_LINES["above on stdin"], "--goal", "±20"), "--goal is for a table"),
+        ((*RELEASE_LINES["randomize on stdin"], "--goal", "±20"), "--goal is for a table"),
+        ((*RELEASE_LINES["select"], "--goal", "right with 90 %"), "must come with --like"),
+        ((*RELEASE_LINES["select"], "--goal", "±20", "--like", "steps:1x9,4x1"), "must be about its choice"),
+        ((*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %"), "--statistic"),
+        (RELEASE_LINES["top"], "Missing option '--epsilon'"),
+    ],
+)
+def test_goals_that_are_refused(sordino, shop, line, words):
+    done = sordino(*line, "--no-ledger")
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err

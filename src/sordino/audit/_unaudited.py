@@ -146,6 +146,12 @@ _UNAUDITED_GUARANTEES = (
         ),
     ),
     Unaudited(
+        name="derive",
+        statement="Sums, differences and ratios of released figures have intervals that hold.",
+        proof="derived-figures.md",
+        why=_WHY_POST_PROCESSING,
+    ),
+    Unaudited(
         name="most_significant",
         statement=(
             "Statistics of a genome move between neighbouring families "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import click
 
+from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.near import NearGroup
 from sordino.cli.options import (
@@ -21,6 +22,7 @@ from sordino.cli.options import (
     bare_csv_options,
     choose_format,
     gather,
+    is_quiet,
     require_one,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
@@ -396,6 +398,12 @@ def _create_account(wanted: AccountOptions) -> None:
         source=wanted.source,
     )
     _write_account(made, wanted.form, charges=False)
+    if not is_quiet(None):
+        # What all of it may teach a reader, once it is spent.
+        from sordino.cost.odds import say_odds
+
+        rare = f" But for a failure with a probability of {float(wanted.delta):g}." if wanted.delta else ""
+        say(say_odds(Fraction(wanted.epsilon)) + rare)
 
 
 def _check_consent(wanted: AccountOptions) -> None:

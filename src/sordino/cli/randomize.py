@@ -47,6 +47,7 @@ from sordino.cli.work import (
     open_session,
     show_progress,
 )
+from sordino.cost.odds import say_odds
 from sordino.data import PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.receipt import Receipt
@@ -218,6 +219,7 @@ def randomize(
     if not is_quiet(run.quiet):
         told = f"Spent: epsilon {float(reports.cost.pure()):.12g}. Protects: the numbers of"
         say(f"{told} {whom.identity}, {whom.adjacency}.")
+        say(say_odds(Fraction(reports.cost.pure())))
         for line in describe_receipt(receipt):
             say(line)
     if run.seed is not None and is_quiet(run.quiet):

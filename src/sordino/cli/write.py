@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
-from sordino.cli.options import RunOptions
+from sordino.cli._say import say
+from sordino.cli.options import RunOptions, is_quiet
 from sordino.cli.outlet import NotKeptError, OutputFile
 from sordino.cli.output import write_lines, write_sheet
 from sordino.errors import DataSourceError
@@ -46,6 +48,7 @@ def write_release(sheet: Sheet, run: RunOptions, keep: Callable[[Sheet], None]) 
     DataSourceError
         If it could not be written. The charge stays.
     """
+    _say_odds(sheet, run)
     if not run.keep:
         write_sheet(sheet, run.chosen_form, run.output)
         return
@@ -56,6 +59,16 @@ def write_release(sheet: Sheet, run: RunOptions, keep: Callable[[Sheet], None]) 
         return
     write_sheet(replace(sheet, facts={**sheet.facts, "kept": False}), run.chosen_form, run.output)
     raise NotKeptError(NOT_KEPT)
+
+
+def _say_odds(sheet: Sheet, run: RunOptions) -> None:
+    """Say on stderr what the release may teach a reader about somebody, where its cost has an epsilon."""
+    epsilon = sheet.facts.get("epsilon")
+    if epsilon and not is_quiet(run.quiet):
+        # Imported here: most releases are made by a program, which is told nothing.
+        from sordino.cost.odds import say_odds
+
+        say(say_odds(Fraction(repr(epsilon))))
 
 
 def _was_kept(sheet: Sheet, keep: Callable[[Sheet], None]) -> bool:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from sordino.session.bounded_total import BoundedValue as BoundedValue
     from sordino.session.desk import Pending as Pending
     from sordino.session.local import LocalReports as LocalReports, Reported as Reported
+    from sordino.session.plans.plan import Plan as Plan, PlannedChoice as PlannedChoice
+    from sordino.session.plans.releases import Plans as Plans
+    from sordino.session.plans.widths import PlannedFigure as PlannedFigure
     from sordino.session.remeasure import Remeasured as Remeasured, RemeasuredRow as RemeasuredRow
     from sordino.session.request import Payer as Payer, Progress as Progress, Uncharged as Uncharged
     from sordino.session.results import (
@@ -44,6 +47,9 @@ _HOMES = {
         "TopSetItem",
         "TopSetItems",
     ),
+    "plans.plan": ("Plan", "PlannedChoice"),
+    "plans.releases": ("Plans",),
+    "plans.widths": ("PlannedFigure",),
     "session": ("Session",),
     "table_numbers": ("GroupRow", "Groups"),
 }

@@ -36,6 +36,10 @@ class Answers(Protocol):
         """Return the answer to a question."""
         ...
 
+    def vary(self, seed: int) -> Answers:
+        """Return others like them, for another run; the same ones where there are no others."""
+        ...
+
 
 @final
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class PublicRows:
     text: str
     source: Source
     _read: list[tuple[Any, Any]] = field(default_factory=list, repr=False)
+
+    def vary(self, seed: int) -> PublicRows:  # noqa: ARG002 - there are no others
+        """Return the same rows."""
+        return self
 
     def answer(self, question: Any) -> Any:
         """Read the public rows, once for each question."""

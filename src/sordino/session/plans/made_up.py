@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import Any, final
 
@@ -44,15 +44,22 @@ class MadeUp:
         How counts fall, and how numbers lie.
     rows : int
         About how many rows, or pairs of a unit and an item, there are.
+    seed : int
+        Which numbers of a column are drawn.
     """
 
     shape: Shape
     rows: int
+    seed: int = 0
 
     @property
     def text(self) -> str:
         """What is assumed."""
         return self.shape.text
+
+    def vary(self, seed: int) -> MadeUp:
+        """Return other data of the same shape: a run with them is like one with data that nobody knows."""
+        return replace(self, seed=seed)
 
     @singledispatchmethod
     def answer(self, question: Any) -> Any:
@@ -117,7 +124,7 @@ class MadeUp:
         return Figures((Figure(total, records),) * groups, known, 0)
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
-        return self.shape.list_numbers(ends, max(1, self.rows // groups))
+        return self.shape.draw_numbers(ends, max(1, self.rows // groups), self.seed)
 
     @answer.register
     def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import shown
+from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 
 Floats = NDArray[np.float64]
@@ -34,6 +35,7 @@ _HOW = (
     "lognormal:MEDIAN,SIGMA"
 )
 _MOST_STEPS = 1 << 20
+_OF_DATA = 1 << 40
 # The spread of a lognormal column, in logarithms, where none is given.
 _SIGMA = 1.0
 
@@ -119,9 +121,11 @@ class Shape:
         whole = weights.sum()
         return np.rint(total * weights / (whole or 1.0)).astype(np.int64)
 
-    def list_numbers(self, ends: Ends, rows: int) -> Floats:
-        """Return the numbers of a column of so many rows, evenly over its quantiles, between the ends."""
-        places = (np.arange(rows) + 0.5) / rows
+    def draw_numbers(self, ends: Ends, rows: int, seed: int) -> Floats:
+        """Return the numbers of a column of so many rows, drawn at random between the ends."""
+        # Not the seed of the noise of that run: data must have nothing to do with it.
+        words = Seeded(_OF_DATA + seed).words(rows) >> np.uint64(12)
+        places = (words.astype(np.float64) + 0.5) / (1 << 52)
         if self.kind == "steps":
             many = np.array([many for many, _ in self.steps], dtype=np.float64)
             much = np.array([much for _, much in self.steps])

@@ -1,0 +1,200 @@
+"""Goals: the smallest epsilon of three digits that reaches a wish, within what the account has."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+import sordino as sd
+from sordino.session.plans.goals import GRID, Reached, Search, find_place, parse_goal
+
+LABELS = [f"i{place:02}" for place in range(20)]
+ROWS = pl.DataFrame({"u": ["a", "b", "c"], "item": ["i00", "i01", "i00"], "x": [1.0, 2.0, 3.0]})
+COLUMN = {"lower": 0, "cap": 1000}
+
+
+@pytest.fixture
+def session():
+    return sd.Session(ROWS, unit=sd.PrivacyUnit.row(), ledger=None)
+
+
+def account(tmp_path, **budget):
+    about = {"adjacency": "add-remove", "unit": sd.PrivacyUnit.row(), "source": "name:rows"}
+    ledger = sd.Ledger.create(tmp_path / "b.db", account="rows", budget=sd.Budget(**budget), **about)
+    return sd.Session(ROWS, unit=sd.PrivacyUnit.row(), ledger=ledger, name="rows"), ledger
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "amount", "k"),
+    [
+        ("±20", "reach", 20, None),
+        ("+-0.5", "reach", Fraction(1, 2), None),
+        ("+/- 1e3", "reach", 1000, None),
+        ("5 %", "share", Fraction(1, 20), None),
+        ("±2.5%", "share", Fraction(1, 40), None),
+        ("top 10 right with 90 %", "right", Fraction(9, 10), 10),
+        ("right with 99.5%", "right", Fraction(199, 200), None),
+    ],
+)
+def test_goals_are_read(text, kind, amount, k):
+    goal = parse_goal("top_k", text)
+    assert (goal.kind, goal.amount, goal.k) == (kind, amount, k)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["20", "±0", "± -3", "0 %", "right with 100 %", "right with 0 %", "top right", "", None, 20, "±1e999"],
+)
+def test_what_is_no_goal_is_refused(session, text):
+    with pytest.raises(sd.InvalidParameter, match="count.goal must be a goal such as"):
+        session.plan.count(goal=text) if text is not None else parse_goal("count", text)
+
+
+EXACT = {
+    "count": lambda p, **more: p.count(**more),
+    "histogram": lambda p, **more: p.histogram("item", domain=LABELS, **more),
+    "top_k": lambda p, **more: p.top_k("item", k=3, domain=LABELS, method="gaps", **more),
+    "as a set": lambda p, **more: p.top_k("item", k=3, domain=LABELS, as_set=True, **more),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("reach", [1, 17.5, 300])
+def test_the_smallest_epsilon_is_found(session, name, reach):
+    plan = EXACT[name](session.plan, goal=f"±{reach}")
+    found = Fraction(repr(plan.epsilon))
+    assert found in GRID
+    assert plan.rows[0].widest / 2 <= reach
+    # One step less does not do: a twin that stops a step early or late is convicted.
+    less = EXACT[name](session.plan, epsilon=GRID[GRID.index(found) - 1])
+    assert less.rows[0].widest / 2 > reach
+
+
+def test_widths_that_depend_on_data_reach_the_goal_too(session):
+    plan = session.plan.quantile("x", q=[0.5], goal="±2", like="normal:40,9", rows=2000, **COLUMN)
+    assert all(row.widest / 2 <= 2 for row in plan)
+    # Far less would not do, whatever chance has done to some run.
+    less = session.plan.quantile(
+        "x", q=[0.5], epsilon=plan.epsilon / 3, like="normal:40,9", rows=2000, **COLUMN
+    )
+    assert not all(row.widest / 2 <= 2 for row in less)
+
+
+def test_a_share_is_one_of_what_is_assumed(session):
+    plan = session.plan.count(goal="5 %", rows=4000)
+    assert 0.04 * 4000 < plan.rows[0].widest / 2 <= 0.05 * 4000
+    with pytest.raises(sd.InvalidParameter, match="must come with a public size"):
+        session.plan.count(goal="5 %")
+    hinted = session.plan.quantile("x", q=0.5, goal="30 %", size_hint=3000, **COLUMN)
+    assert hinted.goal == "30 %"
+
+
+def test_right_items_are_as_likely_as_wished(session):
+    ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:0.7", "rows": 2000}
+    plan = session.plan.top_k("item", goal="top 3 right with 90 %", **ask)
+    assert plan.choices[0].right >= 0.9
+    assert session.plan.top_k("item", epsilon=plan.epsilon / 2, **ask).choices[0].right < 0.9
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        ("top 4 right with 90 %", "must be about the same items: k is 3"),
+        ("±1e-9", "must be one that some epsilon reaches"),
+    ],
+)
+def test_goals_that_are_none_of_a_release(session, goal, words):
+    if goal == "±1e-9":
+        with pytest.raises(sd.InvalidParameter, match=words):
+            session.plan.sum("x", goal=goal, like="normal:40,9", **COLUMN)
+    else:
+        with pytest.raises(sd.InvalidParameter, match=words):
+            session.plan.top_k("item", k=3, domain=LABELS, goal=goal)
+
+
+def test_nothing_is_chosen_in_a_count(session):
+    with pytest.raises(sd.InvalidParameter, match="must be about a figure"):
+        session.plan.count(goal="right with 90 %")
+
+
+def test_a_goal_and_an_epsilon_are_two_wishes(session):
+    with pytest.raises(sd.InvalidParameter, match="takes the place of epsilon"):
+        session.plan.count(epsilon=1, goal="±20")
+
+
+def test_what_is_wrong_besides_is_said_first(session):
+    with pytest.raises(sd.InvalidParameter, match="must be a column"):
+        session.plan.histogram("itme", domain=LABELS, goal="±20")
+
+
+def test_a_goal_stays_within_the_account(tmp_path):
+    session, ledger = account(tmp_path, epsilon=0.5)
+    before = list(ledger.export())
+    with pytest.raises(sd.BudgetExceeded) as refused:
+        session.plan.count(goal="±2")
+    assert "with epsilon 0.5, the most that fits, it is ± 6." in str(refused.value)
+    plan = session.plan.count(goal="±20")
+    assert list(ledger.export()) == before
+    released = session.count(epsilon=plan.epsilon)
+    assert (released.high - released.low) / 2 <= 20
+    assert ledger.remaining == plan.account.left
+
+
+@pytest.mark.parametrize("budget", [{"delta": 1e-6}, {"delta": 1e-6, "meter": "zcdp"}])
+def test_so_it_does_on_accounts_with_a_delta(tmp_path, budget):
+    session, _ = account(tmp_path, epsilon=1, **budget)
+    plan = session.plan.histogram("item", domain=LABELS, goal="±30")
+    assert plan.rows[0].widest / 2 <= 30
+    with pytest.raises(sd.BudgetExceeded, match="needs more than remains"):
+        session.plan.histogram("item", domain=LABELS, goal="±1")
+
+
+# ---- the search --------------------------------------------------------------------------------------------
+
+
+def search(look, fits=lambda _: None, exact=True):
+    return Search("it", parse_goal("it", "±1"), look, fits, str, exact)
+
+
+@pytest.mark.parametrize("least", [GRID[0], Fraction(3, 1000), Fraction(1), Fraction("7.77"), GRID[-1]])
+@pytest.mark.parametrize("power", [1, 2, 0.3])
+def test_the_search_finds_the_least_epsilon_in_few_looks(least, power):
+    looks = []
+
+    def look(epsilon):
+        looks.append(epsilon)
+        return Reached((float(least) / float(epsilon)) ** power, 1.0)
+
+    assert search(look).find() == least
+    assert len(looks) <= 2 + 2 * math.ceil(math.log2(len(GRID)))
+
+
+def test_it_asks_for_no_more_than_fits():
+    def fits(epsilon):
+        if epsilon > Fraction("0.25"):
+            raise sd.BudgetExceeded("too much")
+
+    seen = search(lambda epsilon: Reached(0.2 / float(epsilon), 1.0), fits)
+    assert seen.find() == Fraction("0.2")
+    with pytest.raises(sd.BudgetExceeded, match="with epsilon 0.25, the most that fits, it is 1.2"):
+        search(lambda epsilon: Reached(0.3 / float(epsilon), 1.0), fits).find()
+
+
+def test_an_epsilon_that_a_noise_lacks_is_not_the_answer():
+    def look(epsilon):
+        if not Fraction(1, 10) <= epsilon <= 20:
+            raise sd.InvalidParameter("there is no such noise")
+        return Reached(15 / float(epsilon), 1.0)
+
+    assert search(look).find() == 15
+    with pytest.raises(sd.InvalidParameter, match="some epsilon reaches"):
+        search(lambda epsilon: Reached(2 * look(epsilon).value, 1.0)).find()
+
+
+def test_places_of_the_grid():
+    assert all(find_place(float(GRID[place])) == place for place in (0, 1, 900, 4321, len(GRID) - 1))
+    assert find_place(0.10001) == GRID.index(Fraction("0.101"))
+    assert list(GRID) == sorted(set(GRID))
