@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write their sections of benchmarks/results.md; the sections of other jobs stay as they are.
 
-python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile totals buckets streams bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting plans study surface report]
+python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile totals study buckets streams bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting plans surface report]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ JOBS = (
     "selection",
     "quantile",
     "totals",
+    "study",
     "buckets",
     "streams",
     "bounded",

@@ -142,6 +142,7 @@ def test_a_second_start_pays_nothing_and_writes_the_same(tmp_path):
     first = study.run(run_id="monday", output=tmp_path / "out")
     again = study.run(run_id="monday", output=tmp_path / "out")
     assert (again.paid, again.kept, again.charge, again.folder) == (False, True, first.charge, first.folder)
+    assert again.releases == first.releases
     # The rows are not needed any more.
     (tmp_path / "orders.csv").unlink()
     copy = study.run(run_id="monday", output=tmp_path / "copy")

@@ -47,14 +47,13 @@ class RunFolder:
         self._part = path.with_name(path.name + PART) if path.name else path
         self._descriptor: int | None = None
 
-    def find_charge(self) -> str | None:
-        """Return the id of the charge of the run whose folder is there; None if there is no such folder."""
+    def find_results(self) -> dict[str, Any]:
+        """Return what `results.json` says of the run whose folder is there; nothing if there is none."""
         try:
             said = json.loads((self.path / RESULTS).read_text(encoding="utf-8"))
-            charge = said["charge"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return charge if isinstance(charge, str) else None
+        except (OSError, ValueError):
+            return {}
+        return said if isinstance(said, dict) else {}
 
     def refuse_what_is_there(self) -> None:
         """Refuse a name that is taken.

@@ -237,9 +237,16 @@ class Study:
         folder = RunFolder(Path(f"{self.name}-{run}" if output is None else output))
         line = self._find_run(ledger, run)
         # The second start of a run that is finished.
-        if line is not None and folder.find_charge() == line.id:
-            whole = line.kept == len(self.releases)
-            return StudyRun(run=run, charge=line.id, folder=folder.path, paid=False, kept=whole, releases=())
+        there = {} if line is None else folder.find_results()
+        if line is not None and there.get("charge") == line.id:
+            return StudyRun(
+                run=run,
+                charge=line.id,
+                folder=folder.path,
+                paid=False,
+                kept=line.kept == len(self.releases),
+                releases=tuple(there.get("releases", ())),
+            )
         with folder:
             # Once more: until the folder was claimed another process may have written it, and ended.
             line = self._find_run(ledger, run)
