@@ -28,6 +28,7 @@ _OPEN_ROWS = 12
 """A table of more rows is folded up."""
 # What a row may have beside its label, its figure and its interval; in the order of a table.
 _MORE = {
+    "true_low": "true number at least",
     "gap": "lead",
     "order_unclear": "order unclear",
     "standard_deviation": "standard deviation",
@@ -121,11 +122,7 @@ def _write_table(told: Told) -> Markup | None:
     known = {*names, *_MORE, "estimate", "low", "high"}
     other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]
     # A column of which every row says no is none.
-    more = [
-        name
-        for name in _MORE
-        if any(row.get(name) is not None and row.get(name) is not False for row in rows)
-    ]
+    more = [name for name in _MORE if any(_says_more(row, name) for row in rows)]
     interval = any(say_interval(row) for row in rows)
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
@@ -149,6 +146,14 @@ def _write_table(told: Told) -> Markup | None:
     if len(rows) <= _OPEN_ROWS:
         return whole
     return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+
+
+def _says_more(row: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a row says something under a name that is not seen beside it."""
+    # Where nothing is left out, the interval is that of the true number.
+    if name == "true_low":
+        return row.get(name) is not None and row.get("true_high") is None and row.get("low") is not None
+    return row.get(name) is not None and row.get(name) is not False
 
 
 def _head(name: str, told: Told) -> str:
