@@ -127,7 +127,7 @@ def _write_table(told: Told) -> Markup | None:
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
     heads += [join("released number")] * len(figure) + [quote(name) for name in other]
-    heads += [join("interval")] * interval + [join(_MORE[name]) for name in more]
+    heads += [join("interval")] * interval + [join(_name_more(name, told)) for name in more]
     columns = [*names, *figure, *other, *(["interval"] if interval else []), *more]
     body = [
         element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
@@ -146,6 +146,11 @@ def _write_table(told: Told) -> Markup | None:
     if len(rows) <= _OPEN_ROWS:
         return whole
     return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+
+
+def _name_more(name: str, told: Told) -> str:
+    # What is found above a threshold leads over it, and a list over what comes next.
+    return "lead over the threshold" if name == "gap" and told.kind == "above" else _MORE[name]
 
 
 def _says_more(row: Mapping[str, Any], name: str) -> bool:
