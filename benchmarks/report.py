@@ -14,11 +14,12 @@ ROUNDS = 7
 MOST_SECONDS, MOST_BYTES = 2.0, 1_500_000
 KINDS = ("top", "above", "histogram", "quantile", "mean")
 _PAGE = """
-import json, sys
+import json, sys, time
 from pathlib import Path
 from sordino.report import make_report
 documents, account = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 Path(sys.argv[2]).write_text(make_report(documents, account=account), encoding="utf-8")
+print(time.process_time())
 """
 
 
@@ -97,15 +98,17 @@ def report():
         for releases, each in ((1, 10), (20, 10), (20, 200)):
             documents = [make_document(place, each) for place in range(releases)]
             told.write_text(json.dumps([documents, make_account(100)]), encoding="utf-8")
-            seconds = [process(sys.executable, "-c", _PAGE, str(told), str(page))[1] for _ in range(ROUNDS)]
-            taken, size = statistics.median(seconds), page.stat().st_size
+            ran = [process(sys.executable, "-c", _PAGE, str(told), str(page))[:2] for _ in range(ROUNDS)]
+            taken, size = statistics.median(seconds for _, seconds in ran), page.stat().st_size
+            # Of the processor alone: on a busy machine the other figure says how busy it is.
+            worked = statistics.median(float(printed) for printed, _ in ran)
             reached = verdict(taken < MOST_SECONDS and size < MOST_BYTES)
-            rows.append((releases, each, f"{taken:.2f}", f"{size / 1e3:,.0f}", reached))
+            rows.append((releases, each, f"{taken:.2f}", f"{worked:.2f}", f"{size / 1e3:,.0f}", reached))
     return [
         "## Reports",
         "",
         f"A page of releases of {len(KINDS)} kinds and an account with 100 charges, in a process of its own: start, "
         f"pictures and all. At most {MOST_SECONDS:g} s and {MOST_BYTES / 1e6:g} MB. Medians of {ROUNDS} processes.",
         "",
-        *table(("releases", "rows each", "s", "kB", ""), rows),
+        *table(("releases", "rows each", "s", "s of a processor", "kB", ""), rows),
     ]

@@ -1,6 +1,6 @@
 """Open a page in the browser of whoever runs the demo, where there is one to be seen; else say where it is.
 
-    python examples/open_report.py demo/report.html
+python examples/open_report.py demo/report.html
 """
 
 from __future__ import annotations

@@ -124,6 +124,16 @@ def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie():
     assert "7.9" in seen.text
 
 
+def test_a_bounded_count_tells_what_is_true_of_all():
+    row = {"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0, "true_low": 7.5, "true_high": None}
+    seen = assert_whole(make_report([document("histogram", max_rows=2, rows=[row])]))
+    assert "true number at least" in seen.text
+    assert "7.5" in seen.text
+    assert "true counts may be higher" in seen.text
+    whole = row | {"true_low": 7.0, "true_high": 11.0}
+    assert "true number at least" not in make_report([document("histogram", rows=[whole])])
+
+
 def test_ends_are_told_as_they_are():
     rows = [
         {"item": "a", "estimate": 9.0, "low": 7.0, "high": None},

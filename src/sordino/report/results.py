@@ -28,6 +28,7 @@ _OPEN_ROWS = 12
 """A table of more rows is folded up."""
 # What a row may have beside its label, its figure and its interval; in the order of a table.
 _MORE = {
+    "true_low": "true number at least",
     "gap": "lead",
     "order_unclear": "order unclear",
     "standard_deviation": "standard deviation",
@@ -121,16 +122,12 @@ def _write_table(told: Told) -> Markup | None:
     known = {*names, *_MORE, "estimate", "low", "high"}
     other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]
     # A column of which every row says no is none.
-    more = [
-        name
-        for name in _MORE
-        if any(row.get(name) is not None and row.get(name) is not False for row in rows)
-    ]
+    more = [name for name in _MORE if any(_says_more(row, name) for row in rows)]
     interval = any(say_interval(row) for row in rows)
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
     heads += [join("released number")] * len(figure) + [quote(name) for name in other]
-    heads += [join("interval")] * interval + [join(_MORE[name]) for name in more]
+    heads += [join("interval")] * interval + [join(_name_more(name, told)) for name in more]
     columns = [*names, *figure, *other, *(["interval"] if interval else []), *more]
     body = [
         element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
@@ -149,6 +146,19 @@ def _write_table(told: Told) -> Markup | None:
     if len(rows) <= _OPEN_ROWS:
         return whole
     return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+
+
+def _name_more(name: str, told: Told) -> str:
+    # What is found above a threshold leads over it, and a list over what comes next.
+    return "lead over the threshold" if name == "gap" and told.kind == "above" else _MORE[name]
+
+
+def _says_more(row: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a row says something under a name that is not seen beside it."""
+    # Where nothing is left out, the interval is that of the true number.
+    if name == "true_low":
+        return row.get(name) is not None and row.get("true_high") is None and row.get("low") is not None
+    return row.get(name) is not None and row.get(name) is not False
 
 
 def _head(name: str, told: Told) -> str:

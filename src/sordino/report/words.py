@@ -102,8 +102,8 @@ def name_release(told: Told) -> Markup:
         "mean": join("Mean", _say_of(column)),
         "variance": join("Variance", _say_of(column)),
         "quantile": join("Quantiles" if many > 1 else "Quantile", _say_of(column)),
-        "top": join(f"The {many} largest values", _say_of(item)),
-        "set": join(f"The {many} largest values", _say_of(item), ", in no order"),
+        "top": join(f"The {many} most common values", _say_of(item)),
+        "set": join(f"The {many} most common values", _say_of(item), ", in no order"),
         "above": join("Values", _say_of(item), " above ", limit),
         "histogram": join("Counts"),
         "count": _name_count(told),
@@ -137,10 +137,14 @@ def say_question(told: Told) -> Markup:
     things = _name_things(item, "values")
     many = f"{len(told.rows):,}"
     if told.kind == "top":
-        said = join(f"The {many} ", things, " that the most ", units, " have, the largest first.")
+        said = join(f"The {many} ", things, " that the most ", units, " have, the most common first.")
     elif told.kind == "set":
         said = join(
-            f"The {many} ", things, " that the most ", units, " have. Nothing says which is the largest."
+            f"The {many} ",
+            things,
+            " that the most ",
+            units,
+            " have. Nothing says which of them is the most common.",
         )
     elif told.kind == "above":
         threshold = told.number("threshold")
