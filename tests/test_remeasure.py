@@ -77,7 +77,8 @@ def test_all_looks_are_weighted_and_stay_within_the_interval(kind):
     weights = weigh_looks([first, fresh])
     exact = [1 / (one.law.variance) for one in (first, fresh)]
     assert [float(w) for w in weights] == pytest.approx([w / sum(exact) for w in exact], rel=1e-2)
-    for row, (name, term) in zip(again.rows, terms[1].items(), strict=True):
+    for row, name in zip(again.rows, terms[0], strict=True):
+        term = terms[1][name]
         mean = weights[0] * terms[0][name].value + weights[1] * term.value
         assert row.estimate == min(max(float(mean), row.low), row.high)
         assert row.measured == term.value
@@ -134,6 +135,35 @@ def test_a_refined_look_is_one_look(session):
     again = session.remeasure(finer, epsilon=1)
     assert again.looks[0] is finer
     assert again.total.pure() == Fraction(3, 2)
+
+
+def test_labels_are_those_of_the_first_look():
+    """Also where nobody listed them: of a range, of labels that were assumed public, and in the order of a top k."""
+    frame = pl.DataFrame({"u": range(300), "n": [i % 5 for i in range(300)]})
+    session = sd.Session(
+        frame, unit=sd.PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1), ladder=sd.Ladder()
+    )
+    five = sd.Domain.range(0, 6)
+    for look in (
+        session.histogram("n", epsilon=1, domain=sd.Domain.assume_public()),
+        session.histogram("n", epsilon=1, domain=five),
+        session.top_k("n", k=3, epsilon=4, domain=five),
+    ):
+        again = session.remeasure(look, epsilon=1)
+        assert [row.item for row in again] == [row.item for row in look]
+        assert all(abs(row.measured - 60 * (row.item != "5")) < 15 for row in again)
+
+
+def test_names_of_positions_are_no_labels_of_the_column():
+    frame = pl.DataFrame({"u": range(300), "n": [i % 5 for i in range(300)]})
+    session = sd.Session(
+        frame, unit=sd.PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1), ladder=sd.Ladder()
+    )
+    named = sd.Domain.indexed(5, label=lambda place: f"place {place}")
+    again = session.remeasure(session.histogram("n", epsilon=1, domain=named), epsilon=1)
+    assert all(abs(row.measured - 60) < 15 for row in again)
+    with pytest.raises(sd.InvalidParameter, match="remeasure"):
+        session.remeasure(session.top_k("n", k=2, epsilon=4, domain=named), epsilon=1)
 
 
 def test_in_a_batch(session):

@@ -33,6 +33,7 @@ _FINE_STEPS = 1 << 11
 # Of the deviation of the sum: what all roundings to the grid may add together, half of it to each side.
 _ROUNDING = 1 / 250
 _MOST_CELLS = 1 << 20
+_TAIL_ROUNDING = Fraction(1, 1 << 30)
 _BEYOND = 5e-6  # of the level: what lies beyond the grid
 _TRANSFORM = 1e-11  # more than what the transform rounds (tests compare with laws of one noise)
 # Below this level the bound of Chernoff is taken: the transform has no digits for it.
@@ -50,6 +51,10 @@ def find_far(parts: Iterable[Part], wrong: Fraction) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _find_far(counted: tuple[tuple[Part, int], ...], wrong: Fraction) -> Fraction:
+    [[(law, scale), times], *others] = counted
+    if times == 1 and not others:
+        # One noise alone has quantiles; tails are floats, which err by less than is taken off here.
+        return -law.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING))) * scale
     whole = _list_whole(counted)
     if whole is not None:
         noises, unit = whole
@@ -67,7 +72,8 @@ def _list_whole(counted: tuple[tuple[Part, int], ...]) -> tuple[list[Noise], Fra
         return None
     unit = _find_unit(counted)
     weights = [int(scale / unit) for (_, scale), _ in counted]
-    alike = max(weights) == 1
+    # Equal noises have a closed form, however many and wide they are.
+    alike = len(counted) == 1
     slow = max(weight / float(law.rate) for ((law, _), _), weight in zip(counted, weights, strict=True))
     if not alike and (max(weights) > _LARGEST_WHOLE or slow > _FINE_STEPS):
         return None

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast, final
 
 from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.cost import compose
+from sordino.data import Domain
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import weigh_looks
@@ -135,7 +136,7 @@ class RemeasureRequest(Request[Remeasured]):
             # How a generator returns.
             fresh = end.value
         looks = (*before, fresh)
-        return _combine(looks, [*known, read_terms(fresh, "remeasure")], release, planned=self.planned)
+        return _join_looks(looks, [*known, read_terms(fresh, "remeasure")], release, planned=self.planned)
 
 
 def _ask_again(
@@ -149,8 +150,18 @@ def _ask_again(
         If there is none.
     """
     if isinstance(asked, CountRequest | CountUnitsRequest | HistogramRequest) and asked.bounds is None:
+        domain = getattr(asked, "domain", None)
+        if (
+            isinstance(asked, HistogramRequest)
+            and isinstance(domain, Domain)
+            and domain.kind == "assumed public"
+        ):
+            # Those labels are public now; which ones the table has by now would not be.
+            return replace(asked, epsilon=epsilon, noise=noise, domain=list(names))
         return replace(asked, epsilon=epsilon, noise=noise)
-    if isinstance(asked, TopKRequest):
+    # Positions that a function names stand in the column, and not their names.
+    numbered = getattr(getattr(asked, "domain", None), "numbered", None)
+    if isinstance(asked, TopKRequest) and (numbered is None or numbered.name is None):
         # What was selected is public now, and a domain like any other.
         return HistogramRequest(
             item=asked.item,
@@ -169,7 +180,7 @@ def _name_charge(release: Any) -> str | None:
     return None if receipt is None else receipt.id
 
 
-def _combine(
+def _join_looks(
     looks: tuple[Release, ...], terms: list[dict[Any, Term]], release: Release, *, planned: bool
 ) -> Remeasured:
     """Return all looks as one release; the last one is new."""
@@ -178,7 +189,10 @@ def _combine(
     listed: list[Any] = [fresh] if isinstance(fresh, Count) else list(fresh.rows)
     wrong = 1 - to_fraction(fresh.confidence)
     rows = []
-    for said, name in zip(listed, terms[-1], strict=True):
+    said_of = dict(zip(terms[-1], listed, strict=True))
+    # In the order of the first look: that of a top k is by rank.
+    for name in terms[0]:
+        said = said_of[name]
         made = Combination({look[name]: weight for look, weight in zip(terms, weights, strict=True)})
         low, high, true_low, true_high = said.low, said.high, said.true_low, said.true_high
         if planned:
