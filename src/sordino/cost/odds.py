@@ -88,8 +88,8 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
 def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
     """Return the sentence of `say_odds` about a cost; where it has no pure epsilon, but for a rare failure.
 
-    What is (epsilon, delta)-private of two neighbors can be made from a randomized response to which of them it
-    is that has this epsilon, and fails with probability delta [kairouz2015]: the odds are those of the response.
+    Whatever is (epsilon, delta)-private can be made, for two neighbors, from a randomized response to which
+    of them it is, of this epsilon, that fails with probability delta [kairouz2015]. The odds are those of it.
 
     Parameters
     ----------
