@@ -26,7 +26,7 @@ from sordino.session.table_numbers import ColumnReading, Figures, Numbers
 
 MOST_LISTED = 1 << 20
 """Of a range at most so many labels have a count above 0."""
-_ASSUMED = 1000
+ASSUMED = 1000
 """How many labels a domain has that is only assumed to be public."""
 _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
@@ -81,7 +81,7 @@ class MadeUp:
             kept = counts > 0
             return Counts(counts[kept], domain.numbered, places[kept])
         known = None if domain is None else domain.known
-        labels: Sequence[str] = [f"item {place + 1}" for place in range(_ASSUMED)] if known is None else known
+        labels: Sequence[str] = [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
         return Counts(self._shuffle(self.shape.list_counts(len(labels), self.rows)), labels)
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
