@@ -7,6 +7,7 @@ import json
 import os
 import threading
 
+import narwhals as nw
 import polars as pl
 import psycopg
 import pyarrow as pa
@@ -290,6 +291,7 @@ def private_twins(tmp_path):
     """Yield private sources, each with another name of it or of a part of it."""
     frame = pl.from_arrow(rows())
     yield frame, frame
+    yield frame, nw.from_native(frame)
     table = rows()
     yield table, table
     path = made(tmp_path, "parquet", rows())
