@@ -392,10 +392,7 @@ def test_with_a_ladder_labels_are_selected_so_that_their_measurement_can_be_refi
     assert [row.item for row in finer] == [row.item for row in rough]
     assert finer.cost.pure() == Fraction(6, 10)
     # 1.4 for the selection, whose delta is 1e-6, and twice .6 for both looks.
-    assert (finer.total.delta, finer.total.epsilon(finer.total.delta)) == (
-        Fraction(1, 10**6),
-        Fraction(26, 10),
-    )
+    assert (finer.total.delta, finer.total.epsilon(finer.total.delta)) == (Fraction(1, 10**6), Fraction(26, 10))
     assert finer.label_threshold == rough.label_threshold
     # What has selected by its own noise, and what was never measured, is not kept.
     for options in ({"method": "histogram"}, {"selection_share": 1}):
