@@ -8,7 +8,9 @@ from fractions import Fraction
 import mpmath
 import pytest
 
+from sordino import cost
 from sordino.cost import odds
+from sordino.cost.odds import say_odds, say_odds_of
 
 SENTENCE = re.compile(
     r"At epsilon = (\S+) a reader who suspects something of somebody with odds of 1 in ([0-9,]+) "
@@ -116,3 +118,27 @@ def test_the_bound_is_attained():
     true, false = mpmath.e**epsilon / (1 + mpmath.e**epsilon), 1 / (1 + mpmath.e**epsilon)
     learned = p * true / (p * true + (1 - p) * false)
     assert abs(learned - exact_posterior(Fraction(epsilon), 1000)) < 1e-12
+
+
+def test_a_cost_says_the_odds_of_its_epsilon():
+    assert say_odds_of(cost.Pure(epsilon=2)) == say_odds(Fraction(2))
+    both = cost.compose(cost.Pure(epsilon=1), cost.Pure(epsilon=Fraction(1, 2)))
+    assert say_odds_of(both) == say_odds(Fraction(3, 2))
+
+
+def test_a_cost_without_an_epsilon_says_them_but_for_a_failure():
+    rho = cost.ZCDP(rho=0.05)
+    for delta, shown in ((None, "1e-06"), (Fraction(1, 1000), "0.001")):
+        said = say_odds_of(rho, delta)
+        assert said.endswith(f"but for a failure with a probability of {shown}.")
+        at = Fraction(rho.epsilon(float(delta or Fraction(1, 10**6))))
+        assert said.startswith(say_odds(at).removesuffix("."))
+    failing = say_odds_of(cost.Approximate(epsilon=1, delta=1e-7))
+    assert (
+        failing
+        == say_odds(Fraction(1)).removesuffix(".") + ", but for a failure with a probability of 1e-07."
+    )
+
+
+def test_nothing_spent_teaches_nothing():
+    assert "a reader learns nothing" in say_odds_of(cost.Pure(epsilon=0))

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 
+import narwhals as nw
 import polars as pl
 import psycopg
 import pyarrow as pa
@@ -290,6 +291,7 @@ def private_twins(tmp_path):
     """Yield private sources, each with another name of it or of a part of it."""
     frame = pl.from_arrow(rows())
     yield frame, frame
+    yield frame, nw.from_native(frame)
     table = rows()
     yield table, table
     path = made(tmp_path, "parquet", rows())
@@ -354,8 +356,13 @@ def test_numbers_of_a_plan_are_checked(name, value):
         session.plan.top_k("item", k=1, epsilon=1, domain=ITEMS, **{name: value})
 
 
+def test_how_many_labels_are_assumed_is_said():
+    session = session_of("histogram of assumed labels", rows())
+    assert "1,000 labels" in plan(session, "histogram of assumed labels").assumed
+
+
 def test_a_plan_becomes_a_frame():
     seen = session_of("quantile", rows()).plan.quantile("x", q=[0.1, 0.9], epsilon=1, **COLUMN)
     assert seen.to_polars().columns[:3] == ["figure", "like", "narrowest"]
-    assert seen.to_arrow().num_rows == len(seen) == 6
+    assert seen.to_arrow().num_rows == len(seen) == 4
     assert "Nothing was read" in seen._repr_html_()

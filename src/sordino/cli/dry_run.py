@@ -67,7 +67,9 @@ def confirm_goal(plan: Plan, run: RunOptions) -> Fraction:
 def confirm_epsilon(epsilon: Fraction, run: RunOptions) -> Fraction:
     """Return an epsilon; ask whether it is meant, and say it, where a goal has found it."""
     if run.goal is not None:
-        require_consent("What --goal needs, epsilon,", epsilon, MOST_EPSILON, given=run.consent)
+        require_consent(
+            f"What --goal needs, epsilon {float(epsilon):g},", epsilon, MOST_EPSILON, given=run.consent
+        )
         if not is_quiet(run.quiet):
             say(f"Goal {run.goal}: epsilon {float(epsilon):g}.")
     return epsilon

@@ -37,11 +37,11 @@ HEADINGS = {
     "Who": ["--user", "--max-rows", "--row-is-unit", "--groups-per-unit", "--adjacency"],
     "How much": [
         "--epsilon",
-        "--goal",
         "--ledger",
         "--account",
         "--no-ledger",
         "--yes-i-mean-it",
+        "--goal",
         "--dry-run",
         "--like",
         "--like-rows",

@@ -88,8 +88,8 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
 def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
     """Return the sentence of `say_odds` about a cost; where it has no pure epsilon, but for a rare failure.
 
-    What is (epsilon, delta)-private of two neighbors can be made from a randomized response to which of them it
-    is that has this epsilon, and fails with probability delta [kairouz2015]: the odds are those of the response.
+    Whatever is (epsilon, delta)-private can be made, for two neighbors, from a randomized response to which
+    of them it is, of this epsilon, that fails with probability delta [kairouz2015]. The odds are those of it.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     Examples
     --------
     >>> from sordino.cost import ZCDP, Pure
-    >>> from sordino.cost.odds import say_odds_of
+    >>> from sordino.cost.odds import say_odds, say_odds_of
     >>> say_odds_of(Pure(epsilon=1)) == say_odds(Fraction(1))
     True
     >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" may ")[2])
-    become certain of it to 0.17 %, but for a failure with a probability of 1e-06.
+    become certain of it to 0.19 %, but for a failure with a probability of 1e-06.
     """
     split = getattr(cost, "split_failure", None)
     failing, firm = (Fraction(0), cost) if split is None else split()

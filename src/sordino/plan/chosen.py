@@ -79,7 +79,8 @@ def simulate_top(
     runs : int
         How often.
     """
-    ordered = np.sort(np.asarray(counts, dtype=np.float64))[::-1]
+    # Whole numbers are sorted as such, which is far quicker where there are very many.
+    ordered = np.sort(np.asarray(counts))[::-1].astype(np.float64)
     k = min(k, ordered.size)
     # Whatever is at least as large as the k-th is right: equal counts are as good as each other.
     least = ordered[k - 1]
@@ -139,9 +140,11 @@ def _list_bins(rest: Floats, tail: InverseTail, step: float) -> list[tuple[float
     """Return falling counts in bins, each with its size: equal ones, or ranks that lie close together."""
     if not rest.size:
         return []
-    values, sizes = np.unique(rest, return_counts=True)
-    if values.size <= _BINS:
-        return list(zip(values.tolist(), sizes.tolist(), strict=True))
+    # They are sorted: equal ones stand side by side.
+    starts = np.append(0, np.flatnonzero(np.diff(rest)) + 1)
+    if starts.size <= _BINS:
+        sizes = np.diff(starts, append=rest.size)
+        return list(zip(rest[starts].tolist(), sizes.tolist(), strict=True))
     edges = np.unique(np.geomspace(1, rest.size + 1, _BINS + 1).astype(np.int64)) - 1
     bins = []
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):

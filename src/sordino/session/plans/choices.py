@@ -33,12 +33,13 @@ def simulate_choice(request: Any, draw: Draw, wanted: int) -> Chances:
     wanted : int
         At least so many runs.
     """
-    mechanism, values = draw.mechanism, np.asarray(draw.answers, dtype=np.float64)
+    mechanism, values = draw.mechanism, np.asarray(draw.answers)
     if isinstance(mechanism, NoisyTopK | HistogramTopK):
         size = mechanism.domain_size
         if size is not None:
             # The labels of a range that are not listed have no rows.
-            values = np.concatenate([values, np.zeros(min(size - values.size, _ZEROS))])
+            zeros = np.zeros(min(size - values.size, _ZEROS), dtype=values.dtype)
+            values = np.concatenate([values, zeros])
         threshold = getattr(mechanism, "threshold", None)
         floor = None if threshold is None else float(to_fraction(threshold))
         k = min(mechanism.k, values.size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatchmethod
+from functools import lru_cache, singledispatchmethod
 from typing import Any, final
 
 import numpy as np
@@ -26,7 +26,7 @@ from sordino.session.table_numbers import ColumnReading, Figures, Numbers
 
 MOST_LISTED = 1 << 20
 """Of a range at most so many labels have a count above 0."""
-_ASSUMED = 1000
+ASSUMED = 1000
 """How many labels a domain has that is only assumed to be public."""
 _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
@@ -77,12 +77,12 @@ class MadeUp:
             # Spread over the range: the rest of it has no rows.
             listed = min(domain.size, self.rows, MOST_LISTED)
             places = np.arange(listed, dtype=np.int64) * (domain.size // listed)
-            counts = self._shuffle(self.shape.list_counts(listed, self.rows))
+            counts = _list_shuffled(self.shape, listed, self.rows)
             kept = counts > 0
             return Counts(counts[kept], domain.numbered, places[kept])
         known = None if domain is None else domain.known
-        labels: Sequence[str] = [f"item {place + 1}" for place in range(_ASSUMED)] if known is None else known
-        return Counts(self._shuffle(self.shape.list_counts(len(labels), self.rows)), labels)
+        labels: Sequence[str] = [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
+        return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
         """Return the counts of labels that nobody listed, as an engine does: large enough ones, by label."""
@@ -92,13 +92,6 @@ class MadeUp:
         counts = counts[counts >= least][: None if best is None else best + 1]
         labels = sorted(f"item {place + 1:07}" for place in range(counts.size))
         return Counts(counts, tuple(labels))
-
-    def _shuffle(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return them in a fixed order that has nothing to do with labels or ranks."""
-        size = counts.size
-        # Steps of about the golden section that meet each place once: neighbors in rank lie far apart.
-        step = next(one for one in range(int(size * _GOLDEN) + 1, 2 * size + 2) if math.gcd(one, size) == 1)
-        return counts[np.arange(size, dtype=np.int64) * step % size]
 
     @answer.register
     def _(self, reading: ColumnReading) -> Numbers:
@@ -130,6 +123,20 @@ class MadeUp:
     def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike
         # NaN stands for the middle of the range, whatever that is.
         return iter([np.full(_REPORTED, np.nan)])
+
+
+# A plan asks several times for the same counts, of which there may be a million.
+@lru_cache(maxsize=4)
+def _list_shuffled(shape: Shape, labels: int, rows: int) -> NDArray[np.int64]:
+    """Return counts in a fixed order that has nothing to do with labels or ranks."""
+    # Steps of about the golden section that meet each place once: neighbors in rank lie far apart.
+    steps = range(int(labels * _GOLDEN) + 1, 2 * labels + 2)
+    step = next(one for one in steps if math.gcd(one, labels) == 1)
+    places = np.arange(labels, dtype=np.int64) * step % labels
+    counts: NDArray[np.int64] = shape.list_counts(labels, rows)[places]
+    # Several plans share it.
+    counts.flags.writeable = False
+    return counts
 
 
 @final
