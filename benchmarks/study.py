@@ -84,7 +84,9 @@ def measure(path, unit):
                 for kind, said in RELEASES:
                     ask(session, kind, said, unit)
 
-        alone = [timed(lambda one=one: ask(session, *one, unit)) for one in RELEASES]
+        alone = [
+            timed(lambda kind=kind, said=said: ask(session, kind, said, unit)) for kind, said in RELEASES
+        ]
         return np.array(alone), timed(ask_all)
 
 
@@ -102,9 +104,10 @@ def report(rows=ROWS):
                 lines.append((name, which, *figures))
     head = (
         "unit",
-        "one after the other, s",
-        "longest, s",
-        "as a study, s",
+        "seconds of the",
+        "one after the other",
+        "longest",
+        "as a study",
         f"times the longest (at most {TARGET})",
     )
     yield "## A study"
