@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 from fractions import Fraction
 
@@ -193,3 +194,38 @@ def test_an_answer_is_kept_only_if_it_is_asked_twice():
     assert readings.recall("twice", None)["n"].tolist() == [3]
     readings.close()
     assert readings.recall("twice", None) is None
+
+
+def test_an_error_of_the_caller_while_rows_are_taken_in_ends_the_batch(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("customer,price\n" + "c1,3\n" * 400_000, encoding="utf-8")
+    monkeypatch.setattr("sordino.data.sources.engine.POLL", 0.001)
+    session = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1))
+    seen = []
+
+    def stop(percent):
+        seen.append(percent)
+        raise ZeroDivisionError
+
+    def ask():
+        with session.batch():
+            session.count_distinct_units(epsilon=1, progress=stop)
+            session.sum("price", epsilon=1, lower=0, cap=10)
+
+    before = set(threading.enumerate())
+    with pytest.raises(ZeroDivisionError):
+        ask()
+    assert len(seen) == 1
+    assert set(threading.enumerate()) == before
+    # The session goes on.
+    assert session.count_distinct_units(epsilon=1).simulated
+
+
+def test_progress_goes_up_while_rows_are_taken_in(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("customer,price\n" + "c1,3\n" * 400_000, encoding="utf-8")
+    monkeypatch.setattr("sordino.data.sources.engine.POLL", 0.001)
+    session, seen = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1)), []
+    with session.batch():
+        session.count_distinct_units(epsilon=1, progress=seen.append)
+        session.count_distinct_units(epsilon=1)
+    assert seen[-1] == 100
+    assert any(0 < percent < 100 for percent in seen)

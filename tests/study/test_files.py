@@ -216,3 +216,12 @@ def test_none_is_written_as_a_word_where_a_parameter_may_be_none(tmp_path):
     study = sd.Study.load(put_shop(tmp_path, STUDY.replace("lower = 0", 'lower = "none"')))
     assert study.releases[2].request.lower is None
     assert "top_k.item" not in str(study.releases[1].said)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql:me:geheim@db/shop", "host=db password=geheim", "me:geheim@db/shop"]
+)
+def test_an_address_that_is_written_wrongly_is_not_shown(tmp_path, url):
+    said = refused(tmp_path, STUDY.replace('"budget.db"', f'"{url}"'), sd.LedgerError)
+    assert "may hold a password" in said
+    assert "geheim" not in said

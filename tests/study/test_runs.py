@@ -332,3 +332,32 @@ def test_of_two_starts_one_pays_also_where_the_account_has_room_for_one(tmp_path
         with pytest.raises(sd.RunTaken):
             study.run(run_id="monday", output=tmp_path / "second")
     assert spent(tmp_path) == 2
+
+
+# ---- the report --------------------------------------------------------------------------------------------
+
+
+def test_the_page_for_readers_is_written_where_it_can_be_made(tmp_path, monkeypatch):
+    handed = {}
+
+    class Report:
+        @staticmethod
+        def make_report(releases, *, account=None, title=None, about=None, statement=None):
+            handed.update(releases=releases, account=account, title=title, statement=statement)
+            return "<!doctype html>\n"
+
+    monkeypatch.setattr("sordino.study.results.find_spec", lambda name: name)
+    monkeypatch.setattr("sordino.study.results.import_module", lambda name: Report)
+    run = sd.Study.load(put_shop(tmp_path)).run(run_id="monday", output=tmp_path / "out")
+    assert (run.folder / "report.html").read_text(encoding="utf-8") == "<!doctype html>\n"
+    assert (handed["title"], handed["account"]["account"]) == ("A shop", "shop")
+    assert handed["releases"] == list(run.releases)
+    assert handed["statement"]["digest"]
+
+
+def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("sordino.study.results.find_spec", lambda name: None)
+    run = sd.Study.load(put_shop(tmp_path)).run(run_id="monday", output=tmp_path / "out")
+    assert not (run.folder / "report.html").exists()
+    statement = (run.folder / "statement.json").read_text(encoding="utf-8")
+    assert open_account(tmp_path).check_statement(statement).sound

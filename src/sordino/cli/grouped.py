@@ -69,16 +69,7 @@ HEADINGS = {
         "--date-format",
         "--plink",
     ],
-    "Output": [
-        "--run-id",
-        "--dry-run",
-        "--format",
-        "--output",
-        "--keep",
-        "--simultaneous",
-        "--quiet",
-        "--help",
-    ],
+    "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],
     "Fine tuning": [
         "--method",
         "--kth-count",

@@ -15,7 +15,6 @@ import click
 
 from sordino.address import without_password
 from sordino.cli._say import say
-from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import NUMBER, SOURCE, CsvOptions, csv_options
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
@@ -33,7 +32,7 @@ _COLUMNS = ("item", "column", "by")
 """Parameters that name a column."""
 
 
-@click.command("init", cls=GroupedCommand)
+@click.command("init")
 @SOURCE
 @click.option(
     "--output", default="study.toml", show_default=True, metavar="FILE", help="The study; a new file."

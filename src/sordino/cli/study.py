@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from sordino.cli._say import say
-from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import FORMAT, is_quiet
 from sordino.cli.outlet import NotKeptError
 from sordino.cli.output import write_rows
@@ -23,7 +22,7 @@ NOT_KEPT = (
 )
 
 
-@click.command("run", cls=GroupedCommand)
+@click.command("run")
 @click.argument("study")
 @click.option(
     "--run-id",

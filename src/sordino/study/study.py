@@ -324,7 +324,9 @@ class Study:
     def _find_run(self, ledger: Ledger, run: str) -> ChargeLine | None:
         """Return the charge of a run, if it was paid, and for this very study."""
         line = ledger.find_run(self._key(run))
-        if line is not None and line.detail.get("study", {}).get("digest") != self.digest:
+        # Whoever may charge the account may have written something else there.
+        about = None if line is None else line.detail.get("study")
+        if line is not None and not (isinstance(about, dict) and about.get("digest") == self.digest):
             raise RunTaken(
                 f"Run {run!r} of study {self.name!r} was paid for a file that said something else (charge "
                 f"{line.id}). Nothing was charged now: take another run id (--run-id), or that file."

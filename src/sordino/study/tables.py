@@ -21,6 +21,7 @@ from sordino.constraints import (
 from sordino.data import CsvFormat, PrivacyUnit
 from sordino.declared import Declared, parameter
 from sordino.errors import InvalidParameter
+from sordino.ledger.store.store import store_at
 from sordino.study.document import Document
 from sordino.study.kinds import join
 
@@ -172,8 +173,18 @@ def locate_source(folder: str, source: str) -> str:
 
 
 def locate_ledger(folder: str, url: str) -> str:
-    """Return a ledger as it is named from here."""
-    return url if "://" in url else join(folder, url)
+    """Return a ledger as it is named from here.
+
+    Raises
+    ------
+    LedgerError
+        If it is neither a path nor an address; it is not shown then, because it may hold a password.
+    """
+    if "://" in url:
+        return url
+    # Looked at before a folder stands in front of it, behind which an address would pass for a path.
+    store_at(url)
+    return join(folder, url)
 
 
 def read_unit(document: Document) -> PrivacyUnit:
