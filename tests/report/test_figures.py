@@ -68,6 +68,7 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize(("mechanism", "answers"), MECHANISMS, ids=lambda one: type(one).__name__)
+@pytest.mark.sample(3)
 def test_what_a_mechanism_releases_is_drawn_too(mechanism, answers):
     release = mechanism.release(answers, entropy=sd.Seeded(7))
     assert release.plot().to_dict()

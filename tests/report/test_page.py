@@ -21,6 +21,7 @@ SECONDS = re.compile(r"\d\d:\d\d:\d\d")
 
 
 @pytest.mark.parametrize("kind", ASK)
+@pytest.mark.sample(2)
 def test_every_kind_of_release_has_a_page(kind):
     release = released(kind)
     seen = assert_whole(make_report([release]))
@@ -34,6 +35,7 @@ def test_every_kind_of_release_has_a_page(kind):
 
 
 @pytest.mark.parametrize("kind", ASK)
+@pytest.mark.sample(3)
 def test_what_to_dict_says_makes_the_same_table(kind):
     release = released(kind)
     read = json.loads(json.dumps(release.to_dict()))
@@ -421,6 +423,7 @@ def test_the_same_input_makes_the_same_page():
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 def test_twenty_releases_are_a_small_page():
     rows = [
         {"item": f"label {n}", "estimate": 100.0 + n, "low": 90.0 + n, "high": 110.0 + n} for n in range(400)
