@@ -12,7 +12,7 @@ import pytest
 
 import sordino as sd
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
-from sordino.data.sources import shared
+from sordino.data.sources import shared, source as source_module
 from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 
@@ -229,3 +229,20 @@ def test_progress_goes_up_while_rows_are_taken_in(tmp_path, monkeypatch):
         session.count_distinct_units(epsilon=1)
     assert seen[-1] == 100
     assert any(0 < percent < 100 for percent in seen)
+
+
+def test_the_same_question_is_rehearsed_once(tables, monkeypatch):
+    seen = []
+    whole = source_module.rehearsed
+    monkeypatch.setattr(
+        source_module, "rehearsed", lambda columns, asked: seen.append(len(asked)) or whole(columns, asked)
+    )
+    together, readings = share_readings(tables["csv"])
+    with closing(readings):
+        for unit in (ROWS, ROWS, UNIT):
+            prepare_counts(together, unit, kind="units")
+        assert seen == [1, 1]
+        # A question that no engine can plan is refused each time.
+        for _ in range(2):
+            with pytest.raises(sd.DataSourceError):
+                together.rehearse([0], [("SELECT nothing FROM rows", None)])

@@ -174,6 +174,8 @@ class Study:
         InvalidParameter
             If it cannot be read, or anything in it is wrong: an unknown key, a parameter that does not
             satisfy its rule, a variable that the environment lacks, releases that spend more than the budget.
+        LedgerError
+            If the address of the ledger is none.
         """
         return cls(Document(path))
 

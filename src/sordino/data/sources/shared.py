@@ -17,6 +17,8 @@ from typing import final
 from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Scan, engine, scanning
 
 Labels = tuple[str, ...] | None
+Question = tuple[str, Sequence[str] | None]
+"""A query with its labels."""
 
 
 @final
@@ -31,7 +33,17 @@ class Readings:
         Whether rows are taken into a table once, and each question reads them from there.
     """
 
-    __slots__ = ("_answers", "_asked", "_indices", "_kept", "_spool", "_spools", "_stack", "opened")
+    __slots__ = (
+        "_answers",
+        "_asked",
+        "_indices",
+        "_kept",
+        "_rehearsed",
+        "_spool",
+        "_spools",
+        "_stack",
+        "opened",
+    )
 
     def __init__(self, *, spools: bool) -> None:
         self._spools = spools
@@ -39,6 +51,7 @@ class Readings:
         # read, because every question is rehearsed.
         self._indices: set[int] = set()
         self._asked: Counter[str] = Counter()
+        self._rehearsed: set[tuple[str, Labels]] = set()
         self._answers: dict[tuple[str, Labels], Answer] = {}
         self._stack = ExitStack()
         self._spool: Engine | None = None
@@ -46,9 +59,14 @@ class Readings:
         self.opened = 0
         """How often the source was read."""
 
-    def note(self, indices: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
-        """Note a question that will be asked."""
+    def list_fresh(self, asked: Sequence[Question]) -> list[Question]:
+        """Return the questions that were not rehearsed yet; the same one would be planned the same."""
+        return [one for one in asked if _key_of(one) not in self._rehearsed]
+
+    def note(self, indices: Mapping[int, str], asked: Sequence[Question]) -> None:
+        """Note questions that were rehearsed, and will be asked."""
         self._indices |= indices.keys()
+        self._rehearsed.update(map(_key_of, asked))
         self._asked.update(query for query, _ in asked)
 
     @contextmanager
@@ -113,6 +131,11 @@ class Readings:
             opened.keep("spool", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
             self._kept[key] = opened
         return self._kept[key]
+
+
+def _key_of(question: Question) -> tuple[str, Labels]:
+    query, labels = question
+    return query, None if labels is None else tuple(labels)
 
 
 @final
