@@ -59,9 +59,7 @@ def assert_nothing_was_read(which, result, *words):
 
 
 def test_every_command_that_releases_is_here():
-    assert {
-        line[0] for line in RELEASE_LINES.values()
-    } | READ_NOTHING.keys() == _COMMANDS.keys()
+    assert {line[0] for line in RELEASE_LINES.values()} | READ_NOTHING.keys() == _COMMANDS.keys()
 
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
