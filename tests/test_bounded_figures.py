@@ -383,7 +383,9 @@ def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
     monkeypatch.setattr(
         Engine,
         "ask",
-        lambda self, question, labels=None: asked.append(question) or plain(self, question, labels),
+        lambda self, question, labels=None, **more: (
+            asked.append(question) or plain(self, question, labels, **more)
+        ),
     )
     session(frame, USER).sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))
     session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))

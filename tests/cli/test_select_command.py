@@ -40,6 +40,7 @@ def test_the_best_one_as_json(select):
     assert without(result.json, "rows", "cost", *PAPERS) == {
         "release": "select",
         "method": "permute-and-flip",
+        "mechanisms": ["PermuteAndFlip"],
         "score": "score",
         "sensitivity": 1.0,
         "monotone": False,

@@ -79,6 +79,7 @@ def test_the_best_one_as_json(select):
         "families": 150,
         "scale": "sqrt",
         "method": "step",
+        "mechanisms": ["StepSelection"],
         "candidates": 4,
         "simulated": False,
         "exact": True,

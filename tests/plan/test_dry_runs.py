@@ -170,9 +170,9 @@ def test_the_file_is_not_even_opened(tmp_path):
 
 def test_a_server_is_asked_for_no_row(monkeypatch):
     with psycopg.connect(database(), autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS planned, planned_too")
+        connection.execute("DROP TABLE IF EXISTS public.planned, public.planned_too")
         said = []
-        for name, more in (("planned", 0), ("planned_too", 1)):
+        for name, more in (("public.planned", 0), ("public.planned_too", 1)):
             connection.execute(f"CREATE TABLE {name} (u text, item text, x double precision)")
             with connection.cursor() as cursor:
                 cursor.executemany(
@@ -183,7 +183,7 @@ def test_a_server_is_asked_for_no_row(monkeypatch):
             monkeypatch.setattr(PostgresBackend, "scan", lambda *_: pytest.fail("a row was asked for"))
             said.append([written(plan(session, ask)) for ask in ("top_k", "quantile", "sum of groups")])
         assert said[0] == said[1]
-        connection.execute("DROP TABLE planned, planned_too")
+        connection.execute("DROP TABLE public.planned, public.planned_too")
 
 
 # ---- the account -------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ Decision: docs/decisions/0030-reports-and-pictures.md.
 
 from __future__ import annotations
 
-from sordino.charts.draw import draw_svg, make_chart
+from sordino.charts.draw import can_draw, draw_svg, make_chart
 from sordino.charts.figure import Figure, Mark, read_figure
 from sordino.charts.spec import build_spec
 
-__all__ = ["Figure", "Mark", "build_spec", "draw_svg", "make_chart", "read_figure"]
+__all__ = ["Figure", "Mark", "build_spec", "can_draw", "draw_svg", "make_chart", "read_figure"]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from sordino.charts.figure import Figure, measure
@@ -25,6 +26,11 @@ _COLOR = re.compile(f'(fill|stroke)="({"|".join(_NAMES)})"')
 _HEAD = re.compile(r"<svg [^>]*>")
 _TEXT = re.compile(r">@([0-9]+)<", re.ASCII)
 _SIZE = re.compile(r'viewBox="([0-9. -]+)"')
+
+
+def can_draw() -> bool:
+    """Tell whether the package that draws pictures for pages is installed."""
+    return find_spec("vl_convert") is not None
 
 
 def make_chart(figure: Figure) -> alt.Chart | alt.LayerChart:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sordino.charts import can_draw
 from sordino.cli._say import say
 from sordino.cli.options import FORMAT, is_quiet
 from sordino.cli.outlet import NotKeptError
@@ -66,6 +67,8 @@ def _say_plan(plan: StudyPlan) -> None:
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
         f"{float(plan.remaining):.6g} left."
     )
+    if not can_draw():
+        say("The folder will have no report.html, which needs: pip install 'sordino[report]'.")
     # The same words every time: whether the rule applied to any row is private.
     say(DROPPED)
 

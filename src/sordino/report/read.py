@@ -23,6 +23,9 @@ MOST_ROWS = 1 << 20
 
 # What each class calls a kind of release, where that does not depend on its mechanism.
 _KINDS = {
+    # What studies call them: as the methods of a session are called.
+    "top_k": "top",
+    "count_distinct_units": "count",
     "TopItems": "top",
     "TopSetItems": "top",
     "AboveItems": "above",
@@ -154,6 +157,12 @@ def _read_object(release: Any) -> Told:
 
 def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Told:
     mechanisms = _find_mechanisms(facts)
+    asked = facts.get("asked")
+    if isinstance(asked, Mapping):
+        # A study says beside the release what was asked, by the names of the parameters.
+        facts = {name: asked[name] for name in ("item", "column", "threshold") if name in asked} | dict(facts)
+        counted = {"count": "rows", "count_distinct_units": "units"}.get(facts["release"])
+        rows = rows if counted is None else [{"count": counted, **row} for row in rows]
     own = facts["release"]
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:

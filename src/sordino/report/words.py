@@ -111,7 +111,10 @@ def name_release(told: Told) -> Markup:
     }
     named = names.get(told.kind, join("Release: ", quote(told.kind)))
     grouped = item is not None and told.kind in {"sum", "mean", "variance", "quantile", "histogram"}
-    return join(named, " by ", quote(item)) if grouped else named
+    named = join(named, " by ", quote(item)) if grouped else named
+    # In a study each release has a name of its own.
+    own = told.text("name") if "study" in told.facts else None
+    return named if own is None else join(quote(own), ": ", named)
 
 
 def _say_of(name: str | None) -> Markup | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
 from sordino._version import __version__
+from sordino.charts import can_draw
 from sordino.data import PrivacyUnit
 from sordino.ledger import Ledger
+from sordino.report import make_report
 from sordino.session.sheets import make_sheet
 from sordino.sheet import SCHEMA, Sheet
 from sordino.sheet_text import encode_json, make_document, write_csv
@@ -104,10 +105,9 @@ def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
 def write_report(
     folder: RunFolder, results: dict[str, Any], ledger: Ledger, statement: dict[str, Any]
 ) -> None:
-    """Write the page for readers, where the package that makes it is there."""
-    if find_spec("sordino.report") is None:
+    """Write the page for readers; without the extra `report` there is none, as was said before the charge."""
+    if not can_draw():
         return
-    make_report: Any = import_module("sordino.report").make_report
     page = make_report(
         results["releases"],
         account=ledger.statement().to_dict(),
