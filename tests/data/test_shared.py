@@ -90,6 +90,7 @@ def ask_all(source):
 
 
 @pytest.mark.parametrize("kind", ["csv", "texts", "jsonl", "parquet", "frame"])
+@pytest.mark.sample(3)
 def test_answers_are_those_of_questions_alone(tables, kind):
     source = tables[kind]
     alone = ask_all(source)
