@@ -53,7 +53,6 @@ def test_a_converted_account_counts_the_release_by_itself(ledger):
 
 
 def test_events_of_another_library_are_those_of_the_release_by_itself(ledger):
-    pytest.importorskip("dp_accounting")
     charge(ledger)
     told = ledger.dp_events()
     assert told == list(sd.accounting.to_dp_events([Pure(epsilon=1), Pure(epsilon=Fraction(5, 2))]).events)

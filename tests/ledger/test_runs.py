@@ -91,11 +91,11 @@ def test_a_run_has_a_name(ledger, run):
         ledger.find_run(run)
 
 
-def test_a_check_refuses_what_a_charge_would_and_charges_nothing(ledger):
-    ledger.check(Pure(epsilon=ledger.remaining), unit="customer")
+def test_a_preview_refuses_what_a_charge_would_and_charges_nothing(ledger):
+    ledger.preview(Pure(epsilon=ledger.remaining), unit="customer")
     with pytest.raises(BudgetExceeded, match=r"This release needs epsilon .* Nothing was read or released"):
-        ledger.check((Pure(epsilon=ledger.remaining), Pure(epsilon=TENTH)))
+        ledger.preview((Pure(epsilon=ledger.remaining), Pure(epsilon=TENTH)))
     with pytest.raises(LedgerConflict, match="is for unit"):
-        ledger.check(Pure(epsilon=TENTH), unit="somebody else")
+        ledger.preview(Pure(epsilon=TENTH), unit="somebody else")
     assert spent(ledger) == 0
     assert ledger.statement().charges == ()

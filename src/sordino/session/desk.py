@@ -238,17 +238,6 @@ class Desk:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
         return self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
 
-    def check_budget(self, asked: Sequence[Started[Any]]) -> None:
-        """Refuse releases that do not fit together in what the account has left; nothing is charged.
-
-        Raises
-        ------
-        BudgetExceeded, LedgerConflict
-            As the charge would.
-        """
-        if self.ledger is not None:
-            self.ledger.check(_list_parts(asked), **self._about)
-
     @property
     def _about(self) -> dict[str, Any]:
         """What a charge is about: the account is compared with it."""

@@ -292,7 +292,7 @@ class Study:
         line, refused = ledger.find_run(self._key(run)), None
         if line is None:
             try:
-                desk.check_budget(started)
+                desk.preview(started)
             except BudgetExceeded as error:
                 refused = str(error)
         statement = ledger.statement(charges=False)

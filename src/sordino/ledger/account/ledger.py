@@ -647,33 +647,6 @@ class Ledger:
             allow_approximate=allow_approximate,
         )
 
-    def check(
-        self,
-        chargeable: Any,
-        *,
-        unit: Any = None,
-        source: str | os.PathLike[str] | None = None,
-        adjacency: str | None = None,
-    ) -> None:
-        """Refuse what `reserve` would refuse in this moment; nothing is charged.
-
-        Parameters
-        ----------
-        chargeable : mechanism, cost, or tuple of those
-            Their costs are added on the meter of the account.
-        unit, source, adjacency : optional
-            As for `reserve`.
-
-        Raises
-        ------
-        BudgetExceeded, LedgerConflict, LedgerError, InvalidParameter
-            As for `reserve`.
-        """
-        about = {"unit": unit, "source": source, "adjacency": adjacency}
-        more: dict[str, Any] = {"label": "check", "detail": None, "allow_approximate": False}
-        _, worst, _, _ = request(self._pages.facts, things(chargeable), **about, **more)
-        self._pages.refuse(worst.rounded_up(), what="This release", then=NOTHING_READ)
-
     def find_run(self, run: str) -> ChargeLine | None:
         """Return the charge that was made for a run; None if there is none.
 
