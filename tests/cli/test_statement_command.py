@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -180,7 +179,6 @@ def test_a_file_that_is_there_is_not_written_over(publish, key, tmp_path, url):
     assert Ledger.open(url, account="shop").verify().events == events
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_what_cannot_be_written_is_in_the_history_and_can_be_written_again(publish, key, url, monkeypatch):
     class Full:
         def write(self, _):
