@@ -103,7 +103,8 @@ REFUSED = {
     "no key": (["=1/a.csv"], DataSourceError, "must be called KEY=VALUE"),
     "no UTF-8": (["k=%FF/a.csv"], DataSourceError, "text in UTF-8"),
     "NUL": (["k=a%00/a.csv"], DataSourceError, "text in UTF-8"),
-    "a Delta table": (["a.parquet", "_delta_log/0.json"], DataSourceError, "table of Delta"),
+    "a Delta table in it": (["a.parquet", "k=1/_delta_log/0.json"], DataSourceError, "table of Delta"),
+    "a Hudi table": (["a.parquet", ".hoodie/0.json"], DataSourceError, "table of Hudi"),
 }  # fmt: skip
 
 

@@ -140,7 +140,8 @@ def random_spec(rng: Any) -> Spec:
         spec |= {"chunk": 0}  # it panics where it puts a chunk of one such row behind another
     if "files" in spec:
         spec |= {"link": rng.random() < 0.1}  # one file is found under two names
-        spec |= {"found": rng.choice(("pattern", "pattern", "folder", "keys"))}
+        # A log of Delta names files of Parquet alone.
+        spec |= {"found": rng.choice(("pattern", "log" if kind == "parquet" else "pattern", "folder", "keys"))}
     if kind == "csv":
         spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
     return spec
@@ -248,10 +249,34 @@ def _places(spec: Spec, folder: Path, ending: str) -> tuple[list[Path], str]:
     paths = [part / f"t{place}{ending}" for place, part in enumerate(parts)]
     if spec.get("link") and spec["files"] > 1:
         (parts[0] / f"t9{ending}").symlink_to(paths[0])
+    if how == "log":
+        _write_log(top, paths)
     if how != "pattern":
         (top / "_SUCCESS").write_bytes(b"")
         return paths, str(top)
     return paths, str(paths[0] if spec["files"] == 1 else top / f"t*{ending}")
+
+
+def _write_log(top: Path, paths: list[Path]) -> None:
+    """Write the log of a table of Delta, with statistics that are wrong, and a file that was removed."""
+    wrong = json.dumps({"numRecords": 0, "minValues": {"any": 9}, "maxValues": {"any": -9}, "nullCount": {}})
+    entries = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "0",
+                "format": {"provider": "parquet", "options": {}},
+                # Types are those of the files: of the schema here only partition columns are looked at.
+                "schemaString": '{"type":"struct","fields":[{"name":"any","type":"long","nullable":true,"metadata":{}}]}',
+                "partitionColumns": [],
+                "configuration": {},
+            }
+        },
+        *({"add": {"path": path.name, "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True, "stats": wrong}} for path in paths),
+    ]  # fmt: skip
+    (top / "_delta_log").mkdir(exist_ok=True)
+    (top / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, entries)))
+    (top / "removed.parquet").write_bytes(b"is not read")
 
 
 def _write_parquet(spec: Spec, table: Table, path: Path) -> None:

@@ -37,7 +37,7 @@ class Session(SessionBase):
     Parameters
     ----------
     source : str, path, DuckDB relation or frame
-        A path, a glob or a folder of CSV, JSON lines or Parquet, "duckdb:FILE#TABLE",
+        A path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta, "duckdb:FILE#TABLE",
         "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB relation, or a pandas, Polars or
         Arrow frame.
     unit : PrivacyUnit

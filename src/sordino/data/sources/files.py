@@ -4,7 +4,8 @@ The names of files and folders are public. What stands in a file is never looked
 
 The rules of a folder: all files in it are read, but those whose names begin with `_` or `.`, which programs
 keep their notes in; so do folders with such names. All files are of one kind. Files that come later are not
-read. A folder that a table format keeps its log in is refused: among its files are some with removed rows.
+read. Of a table of Delta the files count that its log names; a table of Hudi is refused, because some of its
+files hold removed rows, and so is a pattern that reaches into one of the two.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Literal, final
 
 from sordino.constraints import shown
 from sordino.data.csv.packed import PACKED, unpacked_suffix
+from sordino.data.sources.delta import LOG, find_delta_files, list_all_files
 from sordino.data.sources.folders import NO_FOLDERS, Folders, read_folder_names
 from sordino.errors import DataSourceError, UnsupportedBackend
 
@@ -56,8 +58,10 @@ _UNREAD = {
 }
 """What to do with files that are not read, by the ends of their names."""
 
-_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+_LOGS = {LOG: "Delta", ".hoodie": "Hudi"}
 """Folders that say which of the files around them still count, and what they belong to."""
+
+_NAME_TABLE = {"Delta": "Name that folder.", "Hudi": "Write its rows to Parquet files first."}
 
 
 @final
@@ -73,11 +77,14 @@ class FoundFiles:
         By the names of the files.
     folders : Folders
         The columns that their folders are named by.
+    beside : tuple of Path
+        Files that do not count and are private all the same: they hold removed rows.
     """
 
     files: tuple[Path, ...]
     kind: Kind
     folders: Folders = NO_FOLDERS
+    beside: tuple[Path, ...] = ()
 
 
 def find_files(path: str) -> FoundFiles:
@@ -91,6 +98,9 @@ def find_files(path: str) -> FoundFiles:
         If the files are of several kinds, or of one that is not read.
     """
     top = Path(path)
+    if (top / LOG).is_dir():
+        table = find_delta_files(top)
+        return FoundFiles(table.files, "parquet", table.folders, list_all_files(top))
     if top.is_dir():
         files = _keep_one_name(_walk(top))
         if not files:
@@ -105,6 +115,9 @@ def find_files(path: str) -> FoundFiles:
             "A source must be an existing file, a folder of files, or a pattern that "
             f"matches one; nothing was found at {shown(path)}."
         )
+    # A file that is named as it is called is meant, wherever it lies.
+    if not Path(path).exists():
+        _refuse_tables(files)
     return FoundFiles(files, _find_kind(files))
 
 
@@ -140,6 +153,17 @@ def _walk(folder: Path) -> Iterator[Path]:
                 f"A folder must hold files and folders only, and links to files; {path} is none of these. "
                 "Move it away, or name the files with a pattern."
             )
+
+
+def _refuse_tables(files: Sequence[Path]) -> None:
+    """Refuse files of a folder in which a log says that some of them do not count."""
+    for folder in sorted({folder for file in files for folder in file.parents}):
+        for log, table in _LOGS.items():
+            if (folder / log).is_dir():
+                raise DataSourceError(
+                    f"A pattern must not reach into a table of {table}, some of whose files hold removed "
+                    f"rows; {folder} has {log}. {_NAME_TABLE[table]}"
+                )
 
 
 def _keep_one_name(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -33,7 +33,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     ----------
     source : path, DuckDB relation or frame
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
-        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts;
+        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a folder of Delta;
         ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB relation, a pandas
         or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
@@ -186,7 +186,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     found = find_files(path)
     if found.kind == "parquet":
         parquet, columns = open_parquet(found.files, found.folders)
-        return Source(found.kind, path, columns, found.files, ReaderBackend(parquet))
+        return Source(found.kind, path, columns, found.files + found.beside, ReaderBackend(parquet))
     if found.kind == "jsonl":
         objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(
