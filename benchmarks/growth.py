@@ -61,7 +61,7 @@ def draw(found):
             x_ticks=False,
         )
         for x, value in zip(xs, values, strict=True):
-            picture.text(*[panel.at(x, 0)[0], 70 + 235 * down + 180], f"{value:,}", "middle")
+            picture.text(panel.at(x, 0)[0], 250 + 235 * down, f"{value:,}", "middle")
         for color, ys in zip(COLORS, seconds, strict=False):
             panel.line(xs, ys, color)
     picture.text(20, 60, "seconds")

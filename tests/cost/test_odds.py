@@ -131,13 +131,38 @@ def test_a_cost_without_an_epsilon_says_them_but_for_a_failure():
     for delta, shown in ((None, "1e-06"), (Fraction(1, 1000), "0.001")):
         said = say_odds_of(rho, delta)
         assert said.endswith(f"but for a failure with a probability of {shown}.")
-        at = Fraction(rho.epsilon(float(delta or Fraction(1, 10**6))))
-        assert said.startswith(say_odds(at).removesuffix("."))
+        at = said_epsilon(said)
+        least = Fraction(rho.epsilon(float(delta or Fraction(1, 10**6))))
+        assert least < at < least * Fraction(3, 2)
     failing = say_odds_of(cost.Approximate(epsilon=1, delta=1e-7))
     assert (
         failing
         == say_odds(Fraction(1)).removesuffix(".") + ", but for a failure with a probability of 1e-07."
     )
+
+
+def said_epsilon(sentence):
+    return Fraction(sentence.removeprefix("At epsilon = ").partition(" ")[0])
+
+
+def chance_of_more(rho, epsilon):
+    """How likely a release with Gaussian noise, which attains rho, multiplies the odds by more than e^epsilon: its loss is normal."""
+    with mpmath.workdps(40):
+        far = (mpmath.mpf(epsilon.numerator) / epsilon.denominator - rho) / mpmath.sqrt(2 * mpmath.mpf(rho))
+        return mpmath.erfc(far / mpmath.sqrt(2)) / 2
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.001, 0.01, 0.05, 0.5, 4.0, 50.0])
+@pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-12])
+def test_who_learns_more_than_is_said_is_as_rare_as_is_said(rho, delta):
+    """The epsilon of a conversion does not do that: more than delta of all releases have a larger loss, if their excess is small."""
+    said = say_odds_of(cost.ZCDP(rho=rho), Fraction(repr(delta)))
+    assert chance_of_more(rho, said_epsilon(said)) <= delta
+
+
+def test_the_epsilon_of_the_conversion_is_convicted():
+    """Broken twin: the epsilon that goes with delta, as if it bounded the loss of all releases but delta of them."""
+    assert chance_of_more(0.01, Fraction(cost.ZCDP(rho=0.01).epsilon(1e-6))) > 3e-6
 
 
 def test_nothing_spent_teaches_nothing():

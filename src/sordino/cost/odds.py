@@ -22,6 +22,8 @@ _LARGEST_EPSILON = 1000
 # Digits behind the point of a percentage: one doubt in a million million is none.
 _MOST_PLACES = 10
 _SHOWN_DIGITS = 12
+# By how much a loss is allowed to exceed the epsilon of a conversion.
+_SLACKS = tuple(Fraction(1, 2**power) for power in range(1, 9))
 # How rare a failure is that is passed over where nobody says it.
 _RARE = Fraction(1, 10**6)
 
@@ -88,8 +90,10 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
 def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
     """Return the sentence of `say_odds` about a cost; where it has no pure epsilon, but for a rare failure.
 
-    Whatever is (epsilon, delta)-private can be made, for two neighbors, from a randomized response to which
-    of them it is, of this epsilon, that fails with probability delta [kairouz2015]. The odds are those of it.
+    Two kinds of failure are told alike. A cost that states a delta of its own, such as that of labels that
+    nobody listed, can be made, for two neighbors, from a randomized response to which of them it is, of its
+    epsilon, that fails with probability delta [kairouz2015]: the odds are those of it. A cost without a pure
+    epsilon has no such event; the odds are those that all releases keep but a share delta of them.
 
     Parameters
     ----------
@@ -114,7 +118,7 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     pure = firm.pure()
     if pure == math.inf:
         rare = delta or _RARE
-        failing, pure = failing + rare, firm.epsilon(float(rare))
+        failing, pure = failing + rare, bound_loss(firm, rare)
         if pure == math.inf:
             return "Nothing is known of what a reader may learn: this cost has no epsilon."
     if not pure:
@@ -123,6 +127,31 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     if not failing:
         return said
     return f"{said.removesuffix('.')}, but for a failure with a probability of {float(failing):.3g}."
+
+
+def bound_loss(cost: Any, rare: Fraction) -> Any:
+    """Return an epsilon that the loss of a release exceeds with a probability of at most `rare`; inf if none.
+
+    The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss it counts the
+    excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
+    Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So P(S) (1 - e^-t) <= delta,
+    and P(S) is at most `rare` if delta = rare (1 - e^-t).
+
+    Parameters
+    ----------
+    cost : Cost
+        Of a release.
+    rare : Fraction
+        In (0, 1).
+    """
+    # Each t holds. Small ones are better where epsilon grows slowly as delta shrinks.
+    return min(_bound_loss_with(cost, rare, slack) for slack in _SLACKS)
+
+
+def _bound_loss_with(cost: Any, rare: Fraction, slack: Fraction) -> Any:
+    # 1 - e^-t is at least t - t^2 / 2.
+    epsilon = cost.epsilon(float(rare * (slack - slack**2 / 2)))
+    return epsilon if epsilon == math.inf else Fraction(epsilon) + slack
 
 
 def _make_context(precision: int) -> Context:

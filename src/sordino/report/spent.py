@@ -9,13 +9,13 @@ from typing import Any
 
 from sordino.charts.figure import as_number
 from sordino.constraints import exact
-from sordino.cost.odds import say_odds
+from sordino.cost.odds import bound_loss, say_odds
 from sordino.report.read import Told
 from sordino.report.words import say_number
 
 _FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.ASCII)
-_DELTA = 1e-6
-"""At which a cost that has no epsilon by itself is told as one."""
+_DELTA = Fraction(1, 10**6)
+"""How rarely more is learned than is told of a cost that has no epsilon by itself."""
 
 
 def read_epsilon(told: Told) -> Fraction | None:
@@ -60,10 +60,10 @@ def say_failing(delta: float | None) -> str:
 def _say_rho(rho: float) -> str:
     from sordino.cost import ZCDP  # noqa: PLC0415  (few releases have a rho)
 
-    epsilon = read_fraction(ZCDP(rho=rho).epsilon(_DELTA)) if rho < 1e4 else None
+    epsilon = read_fraction(bound_loss(ZCDP(rho=rho), _DELTA)) if rho < 1e4 else None
     if epsilon is None:
         return "Its noise has no epsilon that always holds."
-    return f"But for a chance of {_DELTA:g}: {say_odds(epsilon)}"
+    return f"But for a chance of {float(_DELTA):g}: {say_odds(epsilon)}"
 
 
 def add_epsilons(releases: Sequence[Told]) -> Fraction | None:
