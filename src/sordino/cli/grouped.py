@@ -67,6 +67,7 @@ HEADINGS = {
         "--decimal",
         "--thousands",
         "--date-format",
+        "--memory-limit",
         "--plink",
     ],
     "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],

@@ -15,7 +15,7 @@ import click
 
 from sordino.address import without_password
 from sordino.cli._say import say
-from sordino.cli.options import NUMBER, SOURCE, CsvOptions, csv_options
+from sordino.cli.options import NUMBER, SOURCE, CsvOptions, form_options
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
 from sordino.cli.work import make_csv_format
@@ -37,7 +37,7 @@ _COLUMNS = ("item", "column", "by")
 @click.option(
     "--output", default="study.toml", show_default=True, metavar="FILE", help="The study; a new file."
 )
-@csv_options
+@form_options
 def init(source: str, output: str, csv: CsvOptions) -> None:
     """Write a study of SOURCE, which `sordino run` makes: from its columns and a few questions, and no row.
 

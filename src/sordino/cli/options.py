@@ -18,6 +18,7 @@ from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
 from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
 from sordino.data.csv.column_types import PLAIN_DATE
+from sordino.data.sources.memory import read_memory_limit
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
 
@@ -268,12 +269,24 @@ THOUSANDS = click.option(
     default="",
     help="Mark between groups of three digits there, such as . in 1.234,56 [default: none].",
 )
+
+
+def _read_memory(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else read_memory_limit("--memory-limit", value)
+
+
 DATE_FORMAT = click.option(
     "--date-format",
     metavar="FORMAT",
     default=PLAIN_DATE,
     show_default=True,
     help="How dates in a CSV source are written, made of %Y, %m and %d.",
+)
+MEMORY_LIMIT = click.option(
+    "--memory-limit",
+    callback=_read_memory,
+    metavar="SIZE",
+    help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder below TMPDIR.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
@@ -317,7 +330,7 @@ unit_options = gather(
 @final
 @dataclass(frozen=True, kw_only=True)
 class CsvOptions:
-    """How a CSV source is written."""
+    """How a source is written, if it is text, and with how much memory it is read."""
 
     delimiter: str
     encoding: str
@@ -326,9 +339,13 @@ class CsvOptions:
     decimal: str = "."
     thousands: str = ""
     date_format: str = PLAIN_DATE
+    memory_limit: int | None = None
 
 
-csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
+_TEXTS = (NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
+csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT)
+# For what asks an engine nothing about many rows.
+form_options = gather("csv", CsvOptions, *_TEXTS)
 # For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
 bare_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
 

@@ -31,7 +31,7 @@ from sordino.cli.options import (
     DecimalsOr,
     RunOptions,
     UnitOptions,
-    csv_options,
+    form_options,
     gather,
     is_quiet,
 )
@@ -138,7 +138,7 @@ unit_options = gather(
 @report_options
 @unit_options
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
-@csv_options
+@form_options
 @gather(
     "run",
     RunOptions,

@@ -190,7 +190,9 @@ def open_session(
         say(DRY if run.dry_run else rule)
     if ledger is None and not run.dry_run:
         _say_that_nobody_pays(run)
-    with Session(source, unit=whom, ledger=ledger, entropy=entropy, csv=form) as session:
+    with Session(
+        source, unit=whom, ledger=ledger, entropy=entropy, csv=form, memory_limit=csv.memory_limit
+    ) as session:
         yield session
 
 

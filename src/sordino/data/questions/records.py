@@ -262,7 +262,12 @@ class RecordQuestion:
             def begin(announce: Any) -> Engine:
                 # Ordered, because the order of records is part of the answer.
                 opened = stack.enter_context(
-                    scanning(_find_ordered_reader(self.source), self.indices, ordered=True)
+                    scanning(
+                        _find_ordered_reader(self.source),
+                        self.indices,
+                        ordered=True,
+                        memory=getattr(self.source.backend, "memory", None),
+                    )
                 )
                 # Announced first, so that an interrupt reaches a query that is just beginning.
                 announce(opened)

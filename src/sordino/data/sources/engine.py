@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.data.csv.lines import TextBatch
 from sordino.data.sources.arrow_stream import TextStream
+from sordino.data.sources.memory import choose_memory
 from sordino.errors import DataSourceError
 from sordino.remnants import no_remnants
 
@@ -37,13 +37,6 @@ In this order: lists become joins, which takes work out of TRY; statistics over 
 least and the largest key of one side of a join filter the other side; work that stands in two places is done
 once, before both, and outside of the TRY around each.
 """
-
-MEMORY = 4 << 30
-"""How many bytes of memory the engine may use, or 60 % of the machine's memory if that is less.
-
-Beyond that it writes to its private folder.
-"""
-
 
 class Reader(Protocol):
     """How the rows of one kind of source become a table of our engine."""
@@ -122,11 +115,13 @@ def literal(text: str) -> str:
 class Engine:
     """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, *, ordered: bool) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, *, ordered: bool, memory: int | None = None
+    ) -> None:
         self.connection = connection
         self.measure: Callable[[], float] | None = None
         self.rows = ""
-        self._ordered = ordered
+        self._ordered, self._memory = ordered, memory
         self._open = True
         # Another thread watches the progress: it must not touch a connection that is being closed.
         self._lock = threading.Lock()
@@ -144,7 +139,9 @@ class Engine:
         attach : str
             A statement that attaches one of them.
         """
-        source = self._beside.enter_context(engine(ordered=self._ordered))
+        source = self._beside.enter_context(
+            engine(ordered=self._ordered, memory=self._memory, evaluates=False)
+        )
         if attach:
             source.connection.execute(attach)
         source.close_doors(paths)
@@ -257,13 +254,19 @@ def _number_labels(labels: Sequence[str]) -> TextBatch:
 
 
 @contextmanager
-def engine(*, ordered: bool = False) -> Iterator[Engine]:
+def engine(
+    *, ordered: bool = False, memory: int | None = None, evaluates: bool = True
+) -> Iterator[Engine]:
     """Open an engine; its folder for what does not fit in memory is private and removed at the end.
 
     Parameters
     ----------
     ordered : bool
         Whether rows come in the order of the source, whichever of several threads is first.
+    memory : int or None
+        The limit of bytes for all engines that answer a question together; None: the default for each.
+    evaluates : bool
+        Whether it computes, or reads files for one that does.
     """
     with TemporaryDirectory(prefix="sordino-") as folder:
         # No extension is fetched or loaded unasked, and no
@@ -271,13 +274,13 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "memory_limit": f"{min(MEMORY, _machine_memory() * 6 // 10)}B",
+            "memory_limit": f"{choose_memory(memory, evaluates=evaluates)}B",
             "preserve_insertion_order": "true" if ordered else "false",
             "python_enable_replacements": "false",
             "temp_directory": folder,
         }
         connection = duckdb.connect(":memory:", config=config)
-        opened = Engine(connection, ordered=ordered)
+        opened = Engine(connection, ordered=ordered, memory=memory)
         try:
             _measure_progress(connection)
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
@@ -301,14 +304,12 @@ def _measure_progress(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET enable_progress_bar_print = false")
 
 
-def _machine_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 @contextmanager
-def scanning(reader: Reader, indices: Sequence[int], *, ordered: bool = False) -> Iterator[Engine]:
+def scanning(
+    reader: Reader, indices: Sequence[int], *, ordered: bool = False, memory: int | None = None
+) -> Iterator[Engine]:
     """Open an engine in which `rows` are the rows of a source."""
-    with engine(ordered=ordered) as opened:
+    with engine(ordered=ordered, memory=memory) as opened:
         opened.rows = reader.relation(opened, indices)
         # This engine opens no file at all: whatever opens files is an engine beside it.
         opened.close_doors(())

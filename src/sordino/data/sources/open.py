@@ -17,6 +17,7 @@ from sordino.data.csv.lines import UNREADABLE_LINES, CsvFormat, marks_of, refuse
 from sordino.data.csv.reader import open_csv
 from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
 from sordino.data.sources.files import find_files
+from sordino.data.sources.memory import read_memory_limit
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
@@ -26,7 +27,9 @@ from sordino.remnants import no_remnants
 
 
 @no_remnants
-def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None = None) -> Source:
+def open_source(
+    source: Any, *, csv: CsvFormat | None = None, name: str | None = None, memory_limit: int | str | None = None
+) -> Source:
     """Open a table: read its names and declared types, and no row.
 
     Parameters
@@ -41,6 +44,8 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
     name : str, optional
         What a ledger calls a table in memory, as `name:NAME`; without it such a table has no identity.
+    memory_limit : int or str, optional
+        How many bytes of memory our engine may use, such as "2GB", before it writes to a private folder.
 
     Returns
     -------
@@ -63,6 +68,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     >>> open_source(polars.DataFrame({"item": ["a"], "user": [1]})).columns["user"]
     'BIGINT'
     """
+    memory = None if memory_limit is None else read_memory_limit("memory_limit", memory_limit)
     form = CsvFormat() if csv is None else csv
     if not isinstance(form, CsvFormat):
         raise InvalidParameter(f"csv must be a CsvFormat; got {shown(csv)}.")
@@ -82,7 +88,17 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
         refuse_declarations(
             form, "a source other than CSV, JSON lines and Excel, whose columns have types of their own"
         )
-    return opened
+    return opened if memory is None else _limit_memory(opened, memory)
+
+
+def _limit_memory(opened: Source, memory: int) -> Source:
+    # Nor would anybody apply a limit to the memory of a server.
+    if not isinstance(opened.backend, ReaderBackend):
+        raise InvalidParameter(
+            "memory_limit is for tables that our own engine reads; a server has limits of its own, which its "
+            "administrator sets. Leave it out."
+        )
+    return replace(opened, backend=replace(opened.backend, memory=memory))
 
 
 def share_readings(source: Source) -> tuple[Source, Readings | None]:
@@ -95,7 +111,7 @@ def share_readings(source: Source) -> tuple[Source, Readings | None]:
     if not isinstance(backend, ReaderBackend):
         return source, None
     # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
-    readings = Readings(spools=source.texts)
+    readings = Readings(spools=source.texts, memory=backend.memory)
     return replace(source, backend=replace(backend, readings=readings)), readings
 
 

@@ -31,6 +31,8 @@ class Readings:
     ----------
     spools : bool
         Whether rows are taken into a table once, and each question reads them from there.
+    memory : int or None
+        How many bytes each of its engines may use, with one that reads files for it.
     """
 
     __slots__ = (
@@ -38,6 +40,7 @@ class Readings:
         "_asked",
         "_indices",
         "_kept",
+        "_memory",
         "_rehearsed",
         "_spool",
         "_spools",
@@ -45,8 +48,8 @@ class Readings:
         "opened",
     )
 
-    def __init__(self, *, spools: bool) -> None:
-        self._spools = spools
+    def __init__(self, *, spools: bool, memory: int | None = None) -> None:
+        self._spools, self._memory = spools, memory
         # All columns that a question may need, and how often each query will be asked: known before a row is
         # read, because every question is rehearsed.
         self._indices: set[int] = set()
@@ -78,13 +81,13 @@ class Readings:
             def begin(kept: Kept | None) -> tuple[Engine, bool]:
                 if not (self._spools and self._indices.issuperset(indices)):
                     self.opened += 1
-                    return stack.enter_context(scanning(reader, indices)), False
+                    return stack.enter_context(scanning(reader, indices, memory=self._memory)), False
                 rows = self._fill(reader, scan)
                 if kept is None:
-                    return stack.enter_context(scanning(_SpooledRows(rows), indices)), False
+                    return stack.enter_context(scanning(_SpooledRows(rows), indices, memory=self._memory)), False
                 numbers = self._choose(kept, rows, indices, scan)
                 places = (0,) if kept.labels is None else (0, 1)
-                return stack.enter_context(scanning(_SpooledRows(numbers), places)), True
+                return stack.enter_context(scanning(_SpooledRows(numbers), places, memory=self._memory)), True
 
             scan.begin = begin
             yield scan
@@ -110,7 +113,7 @@ class Readings:
     def _fill(self, reader: Reader, scan: _SharedScan) -> Engine:
         """Return the engine that has the rows, which are read now if they were not yet."""
         if self._spool is None:
-            opened = self._stack.enter_context(engine())
+            opened = self._stack.enter_context(engine(memory=self._memory))
             # From here on an interrupt reaches it, and its progress is seen.
             scan.opened = opened
             rows = reader.relation(opened, sorted(self._indices))
@@ -125,7 +128,7 @@ class Readings:
         key = kept.alone, None if kept.labels is None else tuple(kept.labels)
         if key not in self._kept:
             # It evaluates rows that come as a stream, once; from then on it only hands on what it has chosen.
-            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices))
+            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices, memory=self._memory))
             scan.opened = opened
             group = "" if kept.labels is None else ", grp AS c1"
             opened.keep("spool", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)

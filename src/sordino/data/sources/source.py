@@ -78,18 +78,21 @@ class ReaderBackend:
         What makes the rows.
     readings : Readings, optional
         What the questions of one batch share.
+    memory : int, optional
+        How many bytes its engines may use together.
     """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
     readings: Readings | None = None
+    memory: int | None = None
     dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
         if self.readings is not None:
             return self.readings.scan(self.reader, indices)
-        return _scan_in_engine(self.reader, indices)
+        return _scan_in_engine(self.reader, indices, self.memory)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask a fresh engine, unless another question of the same batch was the same."""
@@ -101,8 +104,8 @@ class ReaderBackend:
 
 
 @contextmanager
-def _scan_in_engine(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
-    with scanning(reader, indices) as opened:
+def _scan_in_engine(reader: Reader, indices: Sequence[int], memory: int | None) -> Iterator[Scan]:
+    with scanning(reader, indices, memory=memory) as opened:
         yield opened
 
 

@@ -1,0 +1,53 @@
+"""How much memory an engine may use before it writes to its private folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from sordino.constraints import shown
+from sordino.errors import InvalidParameter
+
+MEMORY = 4 << 30
+"""How many bytes of memory each engine may use unless somebody says, or 60 % of the machine's if that is less."""
+
+LEAST = 512 << 20
+"""The smallest limit: with less, whether an engine gets along would depend on how long texts are."""
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SIZE = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?\s*([KMGT]I?)?B?", re.ASCII | re.IGNORECASE)
+
+
+def read_memory_limit(name: str, value: Any) -> int:
+    """Return a size in bytes: a whole number, or a text such as "2GB", "1.5 GiB" or "800MB".
+
+    Raises
+    ------
+    InvalidParameter
+        If it is none, or below 512 MiB.
+    """
+    size = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
+        parts = int(f"{found[1]}{(found[2] or '').ljust(3, '0')}")
+        size = parts * _UNITS[(found[3] or "").upper()] // 1000
+    if size is None or not LEAST <= size < 1 << 60:
+        raise InvalidParameter(
+            f'{name} must be a size of at least 512 MiB, such as "2GB", or a number of bytes; got {shown(value)}.'
+        )
+    return size
+
+
+def choose_memory(limit: int | None, *, evaluates: bool) -> int:
+    """Return how many bytes an engine may use.
+
+    A limit is one of all engines together: one evaluates, and another one beside it reads files for it, which
+    takes a fifth.
+    """
+    if limit is None:
+        return min(MEMORY, _machine_memory() * 6 // 10)
+    return limit - limit // 5 if evaluates else limit // 5
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
