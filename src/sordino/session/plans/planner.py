@@ -19,7 +19,7 @@ from sordino.errors import InvalidParameter
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.choices import simulate_choice
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome, PublicRows
-from sordino.session.plans.goals import GRID, Goal, Reached, Search, climb
+from sordino.plan.goals import GRID, Goal, Reached, Search, climb
 from sordino.session.plans.made_up import ASSUMED, MadeUp
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.ruler import Ruler, check_goal

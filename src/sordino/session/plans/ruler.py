@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sordino.errors import InvalidParameter
-from sordino.session.plans.goals import Goal, Reached
+from sordino.plan.goals import Goal, Reached, describe_right
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
 
@@ -48,7 +48,7 @@ class Ruler:
         if not math.isfinite(value):
             return "an interval without an end"
         if self.goal.kind == "right":
-            return f"right with {math.floor(100 * (1 - value))} %"
+            return describe_right(value)
         return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
 
 
