@@ -203,8 +203,11 @@ def test_the_epsilon_of_a_goal_does_not_depend_on_counts(reach):
 
 
 def test_a_search_that_looks_at_counts_is_convicted(reach, monkeypatch, tmp_path):
-    let_success_peek(monkeypatch, tmp_path)
-    with pytest.raises(AssertionError):
+    """Where the third marker has few counts, success is taken for smaller."""
+    let_success_peek(
+        monkeypatch, tmp_path, lambda method, counts: method.success * (1 if counts.b[2] > 20 else 0.95)
+    )
+    with pytest.raises(AssertionError, match="assert 2 == 1"):
         test_the_epsilon_of_a_goal_does_not_depend_on_counts(reach)
 
 
@@ -236,8 +239,8 @@ def test_the_refusal_and_success_do_not_depend_on_counts(select, force, epsilon)
     assert len(seen) == 1
 
 
-def let_success_peek(monkeypatch, tmp_path):
-    """Broken control: success as the mechanism knows it for the owner of the counts."""
+def let_success_peek(monkeypatch, tmp_path, look):
+    """Broken control: success as somebody knows it who has seen the counts."""
     from sordino.cli import markers
 
     plain = markers.choose_marker_method
@@ -245,16 +248,19 @@ def let_success_peek(monkeypatch, tmp_path):
     def peeking(test, size, k):
         method = plain(test, size, k)
         counts = open_markers(tmp_path / "markers.csv", b="T", c="U", form=CsvFormat()).read()
-        if counts.b.size != size:
-            return method
-        scores, more = method.private(counts.b, counts.c)
-        return replace(method, success=float(method.mechanism.success(scores, **more)))
+        return method if counts.b.size != size else replace(method, success=look(method, counts))
 
     monkeypatch.setattr(markers, "choose_marker_method", peeking)
 
 
 def test_a_success_of_the_very_counts_is_convicted(select, monkeypatch, tmp_path):
-    let_success_peek(monkeypatch, tmp_path)
+    """As the mechanism knows it for the owner of the counts."""
+
+    def look(method, counts):
+        scores, more = method.private(counts.b, counts.c)
+        return float(method.mechanism.success(scores, **more))
+
+    let_success_peek(monkeypatch, tmp_path, look)
     with pytest.raises(AssertionError):
         test_the_refusal_and_success_do_not_depend_on_counts(select, (), 6)
 
