@@ -184,6 +184,20 @@ def is_shape(text: Any) -> bool:
     return isinstance(text, str) and text.partition(":")[0] in _KINDS
 
 
+def check_rows(owner: str, like: Any, rows: Any) -> None:
+    """Refuse a number of rows beside public data.
+
+    Raises
+    ------
+    InvalidParameter
+        If both are given.
+    """
+    if rows is not None and like is not None and not is_shape(like):
+        raise InvalidParameter(
+            f"{owner}.rows must not be given with public data, which have rows of their own."
+        )
+
+
 def _fits(kind: str, numbers: tuple[float, ...]) -> bool:
     """Tell whether a kind has these parameters."""
     return kind in _KINDS and kind != "steps" and _KINDS[kind](numbers)
