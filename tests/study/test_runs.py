@@ -125,6 +125,7 @@ def test_the_folder_says_public_things_and_releases_alone(tmp_path):
     # No time and no number of rows: both are private.
     assert set(metrics) == {
         "study", "run", "day", "account", "charge", "releases", "measure", "reserved", "charged", "remaining",
+        "reached",
     }  # fmt: skip
     assert (metrics["reserved"], metrics["remaining"], metrics["releases"]) == (2, 8, 3)
     written = "".join(one.read_text(encoding="utf-8") for one in (tmp_path / "out").iterdir())
