@@ -149,7 +149,7 @@ class Starter:
                 plan = self._guard(
                     ("release", number),
                     lambda planner=planner, release=one.release: planner.make(
-                        release.request, **_list_assumed(release)
+                        release.request, **_list_assumed(release), rehearsed=True
                     ),
                 )
                 one = replace(one, plan=plan)  # noqa: PLW2901

@@ -92,7 +92,7 @@ def _read_release(
             f"Release {name!r} must say its epsilon, its share of the budget or a goal; got "
             f"{' and '.join(given) or 'none of them'}.",
         )
-    epsilon = said.get("epsilon")
+    epsilon: Any = said.get("epsilon")
     if "share" in said:
         share = guard(document, (*place, "share"), lambda: WHOLE_SHARE("release.share", said["share"]))
         epsilon = budget.find_epsilon(to_fraction(share))

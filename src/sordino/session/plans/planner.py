@@ -98,8 +98,10 @@ class Planner:
     ) -> None:
         self._desk, self._form, self._before, self._ask = desk, form, before, ask
 
-    def make(self, request: Request[Any], *, like: Any, rows: Any, runs: Any) -> Plan:
-        """Return the plan of a request.
+    def make(
+        self, request: Request[Any], *, like: Any, rows: Any, runs: Any, rehearsed: bool = False
+    ) -> Plan:
+        """Return the plan of a request; `rehearsed` says whether its question was put to the engine before.
 
         Raises
         ------
@@ -109,7 +111,7 @@ class Planner:
         """
         assumed = self._assume(request, like, rows)
         wanted = _count_runs(request, assumed, runs)
-        run = DryRun(self._desk, request, self._before)
+        run = DryRun(self._desk, request, self._before, rehearsed=rehearsed)
         return self._describe(run, assumed, wanted)
 
     def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
