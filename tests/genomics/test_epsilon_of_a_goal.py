@@ -29,6 +29,7 @@ def test_the_smallest_epsilon_is_found(more, wished):
         assert success(GRID[less], **more) < wished / 100
 
 
+@pytest.mark.slow
 def test_it_is_that_of_all_selections_together():
     one, two = (sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=k, exact=True) for k in (1, 2))
     assert two > one

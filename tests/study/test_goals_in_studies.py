@@ -157,7 +157,10 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
 
 def test_widths_are_those_of_a_session(tmp_path):
     study = put(tmp_path, STUDY)
-    plan = study.plan()
+    seen = []
+    plan = study.plan(progress=lambda name, done: seen.append((name, done)))
+    assert [name for name, _ in seen] == [one.name for one in study.releases]
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
     session = open_session(tmp_path)
     alone = session.plan.sum("price", epsilon=1, lower=0, cap=1e6)
     assert plan.releases[2].plan.rows == alone.rows
@@ -291,6 +294,7 @@ def test_it_is_the_same_for_other_rows(tmp_path):
     compare(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_search_that_peeks_at_the_rows_is_convicted(tmp_path, monkeypatch):
     """Broken twin: what is assumed are the private rows."""
     put(tmp_path)
@@ -398,6 +402,7 @@ def test_a_plan_of_a_run_that_was_paid_has_the_epsilons_that_it_had(tmp_path, mo
     assert [one.plan.rows for one in after.releases] == [one.plan.rows for one in before.releases]
 
 
+@pytest.mark.slow
 def test_another_goal_is_another_study_and_other_public_data_are_not(tmp_path):
     put_public(tmp_path, tea=200, rice=150)
     text = GOALS.replace('"zipf:0.5"\nrows = 500', '"old.csv"').replace(

@@ -47,7 +47,9 @@ def run(
     """
     loaded = Study.load(study)
     if dry_run:
-        plan = loaded.plan(run_id=run_id)
+        with show_progress(quiet or None, "planning") as bar:
+            tell = None if bar is None else lambda _name, percent: bar(percent)
+            plan = loaded.plan(run_id=run_id, progress=tell)
         _write_plan(plan, form)
         if plan.refused is not None:
             raise BudgetExceeded(plan.refused)

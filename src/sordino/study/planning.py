@@ -5,7 +5,7 @@ Both is done by the planner of a session, so it looks at nothing but the schema 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -137,13 +137,17 @@ class Starter:
             found.append(ReadyRelease(release=one, started=started, reached=reached, plan=plan))
         return found
 
-    def describe(self, ready: Sequence[ReadyRelease], *, fits: bool) -> list[ReadyRelease]:
+    def describe(
+        self, ready: Sequence[ReadyRelease], tell: Callable[[str, float], object], *, fits: bool
+    ) -> list[ReadyRelease]:
         """Return the releases with what to expect of them.
 
         `fits` says whether the account would take them all, and then each plan says what it would leave.
+        `tell` is called with the name of each and how much is done, in percent.
         """
         found = []
         for number, one in enumerate(ready):
+            tell(one.release.name, 100 * number / len(ready))
             if one.plan is None:
                 planner = self._make_planner([each.started for each in ready[:number]], fits=fits)
                 plan = self._guard(

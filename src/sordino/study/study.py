@@ -184,13 +184,15 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.name!r}, releases={len(self.releases)})"
 
-    def plan(self, *, run_id: str | None = None) -> StudyPlan:
+    def plan(self, *, run_id: str | None = None, progress: StudyProgress | None = None) -> StudyPlan:
         """Return what a run would spend and give: account and schema are looked at; nothing is read or charged.
 
         Parameters
         ----------
         run_id : str, optional
             As for `run`.
+        progress : callable, optional
+            Called with the name of the release that is planned and how much of the plan is done, in percent.
 
         Raises
         ------
@@ -205,7 +207,7 @@ class Study:
         # What was found for a run that was paid is what it had.
         known = {} if line is None else recall_reached(line, self.releases)
         ready = starter.start(self.releases, starter.desk.for_batch(), known)
-        return self._plan(run, ledger, starter, ready, line, describe=True)
+        return self._plan(run, ledger, starter, ready, line, tell=progress or _tell_nobody)
 
     @no_remnants
     def run(
@@ -301,16 +303,17 @@ class Study:
         ready: Sequence[ReadyRelease],
         line: ChargeLine | None = None,
         *,
-        describe: bool = False,
+        tell: StudyProgress | None = None,
     ) -> StudyPlan:
+        """Return the plan; with `tell`, which is called meanwhile, also what to expect of each release."""
         started, preview, refused = [one.started for one in ready], None, None
         if line is None:
             try:
                 preview = starter.desk.preview(started)
             except BudgetExceeded as error:
                 refused = str(error)
-        if describe:
-            ready = starter.describe(ready, fits=preview is not None)
+        if tell is not None:
+            ready = starter.describe(ready, tell, fits=preview is not None)
         planned = tuple(
             PlannedRelease(
                 name=one.release.name,
@@ -318,7 +321,7 @@ class Study:
                 epsilon=cast("Fraction", one.release.epsilon),
                 cost=add_costs([one.started]),
                 goal=None if one.reached is None else one.reached.goal,
-                plan=one.plan if describe else None,
+                plan=None if tell is None else one.plan,
             )
             for one in ready
         )
@@ -430,6 +433,10 @@ class Study:
             progress(name, (100 * number + max(percent, 0.0)) / count)
 
         return advance
+
+
+def _tell_nobody(_name: str, _percent: float) -> None:
+    pass
 
 
 def _was_kept(desk: Desk, release: Any, sheet: Sheet) -> bool:
