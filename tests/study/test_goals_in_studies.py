@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -444,3 +446,28 @@ def test_a_charge_that_does_not_say_what_was_found_is_refused(tmp_path):
     open_account(tmp_path).reserve(Pure(epsilon=1), detail=about, run="shop:x")
     with pytest.raises(sd.LedgerError, match="must say which epsilon release 'customers' had"):
         study.plan(run_id="x")
+
+
+# ---- what stands in the file -------------------------------------------------------------------------------
+
+
+def test_a_password_of_public_data_is_not_shown(tmp_path):
+    text = GOALS.replace('"zipf:0.5"\nrows = 500', '"postgresql://me:geheim@nowhere.invalid/shop#old"')
+    study = put(tmp_path, text)
+    assert study.releases[1].said["like"] == "postgresql://nowhere.invalid/shop#old"
+    with pytest.raises(sd.DataSourceError) as refused:
+        study.plan()
+    assert "geheim" not in str(refused.value)
+    assert "geheim" not in repr(study.releases[1].said)
+
+
+@pytest.mark.slow
+def test_a_run_without_goals_makes_no_plans(tmp_path):
+    """What makes them need not even be loaded."""
+    put_shop(tmp_path, STUDY)
+    code = (
+        "import sys\nfrom sordino import Study\nStudy.load('study.toml').run(run_id='x', output='out')\n"
+        "print('sordino.session.plans.planner' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
