@@ -188,6 +188,7 @@ def test_an_account_about_persons_is_refused_before_the_search_ends(reach, accou
     assert (refused.code, refused.out) == (5, "")
 
 
+@pytest.mark.slow
 def test_a_goal_of_markers_beyond_ten_has_to_be_meant(reach):
     refused = reach("right with 99.99 %", "-k", 3, markers=10)
     assert (refused.code, "unless --yes-i-mean-it is given" in refused.err) == (2, True)

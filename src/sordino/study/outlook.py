@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sordino.address import without_password
@@ -31,14 +31,15 @@ class Outlook:
     like : str or None
         What the data may be like: a shape, or public data as the study calls them, without a password.
     source : str or None
-        Where those public data are; None for a shape.
+        Where those public data are, with what the environment said; None for a shape.
     rows, runs : int or None
         About how many rows there are, and how many dry runs are made.
     """
 
     goal: Goal | None = None
     like: str | None = None
-    source: str | None = None
+    # Its password is shown nowhere.
+    source: str | None = field(default=None, repr=False)
     rows: int | None = None
     runs: int | None = None
 
