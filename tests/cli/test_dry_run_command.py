@@ -225,7 +225,14 @@ def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
         ((*RELEASE_LINES["randomize on stdin"], "--goal", "±20"), "--goal is for a table"),
         ((*RELEASE_LINES["select"], "--goal", "right with 90 %"), "must come with --like"),
         ((*RELEASE_LINES["select"], "--goal", "±20", "--like", "steps:1x9,4x1"), "must be about its choice"),
-        ((*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %"), "--statistic"),
+        (
+            (*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %", "--like", "flat"),
+            "--like must not be given with --statistic",
+        ),
+        (
+            (*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %", "--like-rows", 9),
+            "--like-rows needs --dry-run",
+        ),
         (RELEASE_LINES["top"], "Missing option '--epsilon'"),
     ],
 )

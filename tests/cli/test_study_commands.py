@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
 import subprocess
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,60 @@ def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
     assert {one.name for one in shop.iterdir()} == {
         "orders.csv", "items.csv", "study.toml", "budget.db", "budget.db-journal",
     }  # fmt: skip
+
+
+def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
+    text = STUDY.replace("share = 0.25", 'goal = "±20"', 1)
+    (shop / "study.toml").write_text(text, encoding="utf-8")
+    rows = sordino("run", "study.toml", "--dry-run").json["rows"]
+    assert [row["goal"] for row in rows] == ["±20", None, None]
+    assert [row["figures"][0]["like"] for row in rows] == ["any data", "any data", "flat"]
+    assert rows[1]["choices"][0]["right"] > 0
+    assert rows[2]["figures"][0]["sure"] == 0.95
+    assert "10,000 rows, like flat" in rows[2]["assumed"]
+    assert all(row["odds"] for row in rows)
+    table = sordino("run", "study.toml", "--dry-run", "--format", "table").out
+    for words in (
+        "customers: the number of units (any data): ± 20.\n",
+        "best_sellers: Right items (zipf:1.1): all of them with ",
+        "turnover: Assumed: 10,000 rows, like flat, lognormal.\n",
+        "turnover: Left out: rows of a unit beyond 3; what lies below 0 (it counts as 0)",
+        "Left out of all: lines that are empty",
+        "may become certain of it to",
+    ):
+        assert words in table
+    assert table.count("rows without a value in customer") == 1
+    lines = list(csv.DictReader(sordino("run", "study.toml", "--dry-run", "--format", "csv").out.splitlines()))
+    assert [(line["name"], line["figure"], line["like"]) for line in lines] == [
+        ("customers", "the number of units", "any data"),
+        ("best_sellers", "each count", "any data"),
+        ("best_sellers", "right items", "zipf:1.1"),
+        ("turnover", "the sum", "flat"),
+        ("turnover", "the sum", "lognormal"),
+    ]
+    assert (lines[0]["widest"], lines[0]["goal"], lines[2]["right"] > "0") == ("40", "±20", True)
+    assert spent(shop) == 0
+
+
+def test_a_run_says_the_epsilon_of_its_goal(sordino, shop):
+    text = STUDY.replace("share = 0.25", 'goal = "±20"', 1)
+    (shop / "study.toml").write_text(text, encoding="utf-8")
+    done = sordino("run", "study.toml", "--run-id", "monday")
+    assert "  customers: count_distinct_units, epsilon 0.147, found for ±20\n" in done.err
+    assert [row["budget"] for row in done.json["rows"]] == [0.147, 0.5, 1]
+    again = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
+    assert [row["budget"] for row in again.json["rows"]] == [0.147, 0.5, 1]
+    assert spent(shop) == Fraction("1.647")
+
+
+def test_a_goal_that_costs_too_much_ends_as_what_does_not_fit(sordino, shop):
+    (shop / "study.toml").write_text(STUDY.replace("share = 0.25", 'goal = "±2"', 1), encoding="utf-8")
+    for more in (("--dry-run",), ("--quiet",)):
+        done = sordino("run", "study.toml", *more)
+        assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+        assert "study.toml, line 23: count_distinct_units.goal '±2' needs more than remains" in done.err
+    assert spent(shop) == 0
+    assert not list(shop.glob("shop-*"))
 
 
 def test_a_dry_run_of_what_does_not_fit_shows_it_and_ends_as_the_run_would(sordino, shop):
@@ -261,10 +317,14 @@ ANSWERS = [
     ("item", "product"),
     ("k)", "2"),
     ("domain", "tea, rice, salt"),
+    ("goal", "soon"),
+    ("goal", "top 3 right with 90 %"),
+    ("goal", "±20"),
     ("Kind", "sum"),
     ("column", "price"),
     ("cap", "1000"),
     ("lower", "0"),
+    ("goal", "no"),
     ("Kind", "end"),
 ]
 
@@ -295,6 +355,8 @@ def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
         ("top_k_product", "top_k"),
         ("sum_price", "sum"),
     ]
+    # One has a goal, and the other its share of the budget.
+    assert [one.epsilon for one in study.releases] == [None, Fraction(1, 2)]
     assert sd.Ledger.open("new.db", account="orders").remaining == 5
     done = sordino("run", "new.toml", "--run-id", "first", "--quiet")
     assert done.code == 0, done.err

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.session.plans.goals import GRID, Reached, Search, find_place, parse_goal
+from sordino.plan.goals import GRID, Reached, Search, find_place, parse_goal
 
 LABELS = [f"i{place:02}" for place in range(20)]
 ROWS = pl.DataFrame({"u": ["a", "b", "c"], "item": ["i00", "i01", "i00"], "x": [1.0, 2.0, 3.0]})

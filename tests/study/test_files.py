@@ -67,7 +67,7 @@ def test_parameters_are_those_that_the_requests_declare():
         ("cap = 1e6", "cap = 1e6\nnoise = 3", "sum.noise must be one of"),
         ("epsilon = 1\n", "epsilon = -1\n", "sum.epsilon must be a number in (0, inf); got -1"),
         ('share = 0.25\n\n[[release]]\nkind = "sum"', 'share = 1.5\n\n[[release]]\nkind = "sum"', "release.share must be a number in (0, 1]"),
-        ("epsilon = 1\n", "epsilon = 1\nshare = 0.5\n", "must say its epsilon, or its share of the budget; got both"),
+        ("epsilon = 1\n", "epsilon = 1\nshare = 0.5\n", "must say its epsilon, its share of the budget or a goal; got epsilon and share"),
         ('name = "turnover"', 'name = "Customers"', "Every release must have its own name"),
         ('name = "turnover"', 'name = "../x"', "release.name must be 1 to 100 letters"),
         ('item = "product"\n', "", "top_k.item must be given; got none"),

@@ -27,6 +27,7 @@ from sordino import Study
 from sordino.data import CountQuestion
 from sordino.ledger import Ledger
 from sordino.session.desk import Desk
+from sordino.session.plans.planner import Planner
 from sordino.study import folder, results, study
 from sordino.study.folder import RunFolder
 
@@ -62,6 +63,21 @@ POINTS = {
     "before the folder has its name": ("strike(RunFolder, 'finish')", "kept"),
     "after it has its name": ("strike(RunFolder, 'finish', late=True)", "done"),
 }
+
+# The same of a run that looks for an epsilon before its charge.
+GOAL = STUDY.replace("share = 0.25", 'goal = "±20"', 1)
+assert GOAL != STUDY
+POINTS_OF_GOALS = {
+    "before the search": ("strike(Planner, 'seek')", "nothing"),
+    "in the search": ("strike(Ledger, 'preview', after=2)", "nothing"),
+    "after the search": ("strike(Planner, 'seek', late=True)", "nothing"),
+    "after the charge": POINTS["after the charge"],
+    "after some were kept": POINTS["after some were kept"],
+    "after all were kept": POINTS["after all were kept"],
+    "before the folder has its name": POINTS["before the folder has its name"],
+}
+KILLS = [(STUDY, point) for point in POINTS.values()] + [(GOAL, point) for point in POINTS_OF_GOALS.values()]
+NAMES_OF_KILLS = [*POINTS, *(f"{where}, with a goal" for where in POINTS_OF_GOALS)]
 
 
 def start(folder, point):
@@ -125,6 +141,7 @@ def test_the_folder_says_public_things_and_releases_alone(tmp_path):
     # No time and no number of rows: both are private.
     assert set(metrics) == {
         "study", "run", "day", "account", "charge", "releases", "measure", "reserved", "charged", "remaining",
+        "reached",
     }  # fmt: skip
     assert (metrics["reserved"], metrics["remaining"], metrics["releases"]) == (2, 8, 3)
     written = "".join(one.read_text(encoding="utf-8") for one in (tmp_path / "out").iterdir())
@@ -243,28 +260,29 @@ def test_a_reading_that_fails_says_nothing_and_keeps_the_charge(tmp_path, monkey
 # ---- kills -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", POINTS)
-@pytest.mark.sample(3)
-def test_a_run_that_is_killed_is_paid_once(tmp_path, where):
-    point, becomes = POINTS[where]
-    path = put_shop(tmp_path)
+@pytest.mark.parametrize(("text", "where"), KILLS, ids=NAMES_OF_KILLS)
+@pytest.mark.sample(4)
+def test_a_run_that_is_killed_is_paid_once(tmp_path, text, where):
+    point, becomes = where
+    path = put_shop(tmp_path, text)
+    study = sd.Study.load(path)
+    cost = 2 if text == STUDY else study.plan(run_id="none").epsilon
     struck = start(tmp_path, point)
     assert struck.returncode == -signal.SIGKILL, struck.stderr
-    assert spent(tmp_path) == (0 if becomes == "nothing" else 2)
+    assert spent(tmp_path) == (0 if becomes == "nothing" else cost)
     assert (tmp_path / "out").exists() == (becomes == "done")
-    study = sd.Study.load(path)
     if becomes == "lost":
         with pytest.raises(sd.RunLost, match=r"was paid before .* Nothing was charged now"):
             study.run(run_id="monday", output=tmp_path / "out")
-        assert spent(tmp_path) == 2
+        assert spent(tmp_path) == cost
         assert not (tmp_path / "out.part").exists()
         # Only another run pays again.
         assert study.run(run_id="tuesday", output=tmp_path / "out").paid
-        assert spent(tmp_path) == 4
+        assert spent(tmp_path) == 2 * cost
     else:
         run = study.run(run_id="monday", output=tmp_path / "out")
         assert (run.paid, run.kept) == (becomes == "nothing", True)
-        assert spent(tmp_path) == 2
+        assert spent(tmp_path) == cost
     look_whole(tmp_path / "out")
 
 

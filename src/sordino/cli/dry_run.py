@@ -81,7 +81,7 @@ def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
     from sordino.session.plans.alone import plan_mechanism
 
     run.claim_output()
-    write_plan(plan_mechanism(name, mechanism, open_account(run), **more), run)
+    write_plan(plan_mechanism(name, mechanism, open_account(run), goal=run.goal, **more), run)
 
 
 def refuse_shape(run: RunOptions) -> None:

@@ -23,6 +23,8 @@ from sordino.constraints import COUNT, POSITIVE, did_you_mean
 from sordino.data import PrivacyUnit, Source, open_source
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Budget, Ledger
+from sordino.plan.goals import parse_goal
+from sordino.session.request import Request
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_parameters, list_required
 from sordino.study.template import TO_COMPLETE, Draft, write_study
 
@@ -164,7 +166,10 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
 
 
 def _ask_releases(opened: Source, folder: Path) -> list[dict[str, Any]]:
-    say(f"Releases: {', '.join(list_kinds())}. They share the budget evenly.")
+    say(
+        f"Releases: {', '.join(list_kinds())}. They share the budget evenly; one with a goal takes what that "
+        "needs."
+    )
     found: list[dict[str, Any]] = []
 
     def check(answer: str) -> str | None:
@@ -194,14 +199,35 @@ def _ask_release(name: str, opened: Source, folder: Path, taken: list[str]) -> d
             if one != "epsilon"
         }
         try:
-            build_request(kind, said, Fraction(1), str(folder))
+            request = build_request(kind, said, Fraction(1), str(folder))
         except InvalidParameter as error:
             say(f"  {error}")
             continue
+        goal = _ask(
+            "  What it shall reach in place of its share, such as ±20 (goal); or no", _reader_of_goal(request), "no"
+        )
+        if goal is not None:
+            said["goal"] = goal
         about = next((f"_{said[one]}" for one in _COLUMNS if one in said), "")
         plain = re.sub(r"[^A-Za-z0-9_]+", "-", f"{name}{about}")[:60]
         same = sum(one == plain or one.startswith(f"{plain}-") for one in taken)
         return {"kind": name, "name": f"{plain}-{same + 1}" if same else plain, **said}
+
+
+def _reader_of_goal(request: Request[Any]) -> Callable[[str], str | None]:
+    """Return what makes a goal of an answer: None where there is to be none."""
+
+    def read(answer: str) -> str | None:
+        if answer == "no":
+            return None
+        # Here, because most studies have none.
+        from sordino.session.plans.ruler import check_goal
+
+        # A share of a size that nobody has said is refused: then it is written into the file, with `rows`.
+        check_goal(request, parse_goal(request.name, answer), like=None, rows=None)
+        return answer
+
+    return read
 
 
 def _reader_of(parameter: str, opened: Source, folder: Path) -> Callable[[str], Any]:

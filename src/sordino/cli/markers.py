@@ -6,7 +6,7 @@ would be little better than a random one, nothing is charged, unless somebody in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -15,10 +15,10 @@ import click
 from click.core import ParameterSource
 
 from sordino.cli._say import say
-from sordino.cli.dry_run import plan_alone
+from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.options import NUMBER, CsvOptions, RunOptions, gather, is_quiet, list_given
 from sordino.cli.output import list_warnings
-from sordino.cli.work import choose_entropy, make_csv_format, open_payer
+from sordino.cli.work import choose_entropy, make_csv_format, open_account, open_payer
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
@@ -52,6 +52,8 @@ TDT = "tdt"
 """The one statistic that there is."""
 PLINK_SUFFIX = ".tdt"
 """What PLINK calls its reports."""
+ANY_EPSILON = Fraction(1)
+"""Stands for the epsilon of a test for which one is looked for."""
 LEAST_SUCCESS = 0.2
 """Where success is smaller, what is selected says little about the families, and has to be insisted on."""
 MODEL = "made-up families without any effect, whose scores are like magnitudes of normal numbers"
@@ -162,9 +164,10 @@ def check_no_statistic(asked: StatisticOptions) -> None:
 
 
 def make_marker_test(
-    path: Path, asked: StatisticOptions, adjacency: str, *, label: str | None, k: int, epsilon: Fraction
+    path: Path, asked: StatisticOptions, adjacency: str, *, label: str | None, k: int, epsilon: Fraction | None
 ) -> MarkerTest:
-    """Return the test that the options describe, if nothing is missing."""
+    """Return the test that the options describe, if nothing is missing; with a goal any epsilon stands there."""
+    epsilon = ANY_EPSILON if epsilon is None else epsilon
     if asked.families is None:
         raise InvalidParameter(f"--families must be given with --statistic {asked.statistic}.")
     # The name of a file is public.
@@ -218,6 +221,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     from sordino.genomics.method import FAMILIES
 
     FAMILIES("--families", test.families)
+    _check_assumption(run)
     entropy = choose_entropy(run)
     file = _open_marker_file(path, test, csv)
     if run.dry_run:
@@ -232,6 +236,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     candidates = file.candidates()
     if test.k > candidates:
         raise DataSourceError(f"-k must be at most the number of candidates, {candidates}; got {test.k}.")
+    test = _reach_goal(test, candidates, run)
     method = choose_marker_method(test, candidates, test.k)
     if method.success < LEAST_SUCCESS and not test.force:
         raise InvalidParameter(_refuse(test, method))
@@ -307,20 +312,50 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     write_release(sheet, run, payer.keep)
 
 
-def _write_plan(test: MarkerTest, run: RunOptions) -> None:
-    """Write what a selection of so many markers as --like-rows says would cost, and how often it is right."""
-    from sordino.session.plans.scores import describe_success
-
+def _check_assumption(run: RunOptions) -> None:
+    """Refuse an assumption about scores, which have a model, or about a number of markers that is counted."""
     if run.like is not None:
         raise InvalidParameter(
             "--like must not be given with --statistic, whose scores have a public model; --like-rows says "
             "how many markers there are."
         )
-    if run.like_rows is None:
+    if run.dry_run and run.like_rows is None:
         raise InvalidParameter(
             "--like-rows must say how many markers there are: a dry run does not count those of the file."
         )
-    method = choose_marker_method(test, COUNT("--like-rows", run.like_rows), test.k)
+    if run.like_rows is not None and not run.dry_run:
+        raise InvalidParameter("--like-rows needs --dry-run: a release counts the markers of the file.")
+
+
+def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
+    """Return the test with the smallest epsilon whose success is what --goal says; as it is without a goal."""
+    if run.goal is None:
+        return test
+    # Here, because a release without a goal needs no search.
+    from sordino.plan.goals import seek_right
+
+    ledger = open_account(run)
+
+    def succeed(epsilon: Fraction) -> float:
+        return choose_marker_method(replace(test, epsilon=epsilon), markers, test.k).success
+
+    def fits(epsilon: Fraction) -> None:
+        if ledger is not None:
+            ledger.preview(
+                Pure(epsilon=epsilon), adjacency=test.adjacency, allow_approximate=test.allow_approximate
+            )
+
+    found = seek_right("select", run.goal, test.k, succeed, fits, exact=True)
+    return replace(test, epsilon=confirm_epsilon(found, run))
+
+
+def _write_plan(test: MarkerTest, run: RunOptions) -> None:
+    """Write what a selection of so many markers as --like-rows says would cost, and how often it is right."""
+    from sordino.session.plans.scores import describe_success
+
+    number = COUNT("--like-rows", run.like_rows)
+    test = _reach_goal(test, number, run)
+    method = choose_marker_method(test, number, test.k)
     plan_alone(
         "select",
         Pure(epsilon=test.epsilon),
@@ -328,7 +363,7 @@ def _write_plan(test: MarkerTest, run: RunOptions) -> None:
         epsilon=test.epsilon,
         adjacency=test.adjacency,
         choices=[describe_success(MODEL, method.success)],
-        assumed=f"{run.like_rows:,} markers of {MODEL}",
+        assumed=f"{number:,} markers of {MODEL}",
         method=method.name,
         allow_approximate=test.allow_approximate,
     )

@@ -121,11 +121,6 @@ def select(
     """
     if asked.statistic is not None:
         _check_no_score(choice, statement)
-        if run.goal is not None:
-            raise InvalidParameter(
-                "--goal must not be given with --statistic, whose success is said before it is paid for: "
-                "look at it with --epsilon and --dry-run."
-            )
         test = make_marker_test(
             scores, asked, adjacency, label=choice.label, k=choice.k, epsilon=choice.epsilon
         )

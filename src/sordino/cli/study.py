@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from sordino.cli._say import say
 from sordino.cli.options import FORMAT, is_quiet
 from sordino.cli.outlet import NotKeptError
 from sordino.cli.output import write_rows
+from sordino.cli.options import choose_format
 from sordino.cli.work import DROPPED, show_progress
 from sordino.errors import BudgetExceeded
 from sordino.study import Study, StudyPlan, StudyRun
@@ -33,7 +35,7 @@ NOT_KEPT = (
 @click.option(
     "--output", metavar="DIR", help="Folder that is written, and not there yet [default: STUDY-ID]."
 )
-@click.option("--dry-run", is_flag=True, help="Show what it would spend; nothing is read or charged.")
+@click.option("--dry-run", is_flag=True, help="Show what it would spend and give; nothing is read or charged.")
 @FORMAT
 @click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 def run(
@@ -45,7 +47,9 @@ def run(
     """
     loaded = Study.load(study)
     if dry_run:
-        plan = loaded.plan(run_id=run_id)
+        with show_progress(quiet or None, "planning") as bar:
+            tell = None if bar is None else lambda _name, percent: bar(percent)
+            plan = loaded.plan(run_id=run_id, progress=tell)
         _write_plan(plan, form)
         if plan.refused is not None:
             raise BudgetExceeded(plan.refused)
@@ -62,7 +66,8 @@ def _say_plan(plan: StudyPlan) -> None:
     """Say what is about to be spent, before it is: the same lines under cron as on a terminal."""
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
-        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}")
+        wish = "" if one.goal is None else f", found for {one.goal}"
+        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}")
     say(
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
         f"{float(plan.remaining):.6g} left."
@@ -93,22 +98,74 @@ def _show_steps(quiet: bool) -> Iterator[Any]:
         yield lambda _name, percent: None if bar is None else bar(percent)
 
 
+_COLUMNS = ("name", "kind", "budget", "epsilon", "rho", "goal")
+_OF_FIGURE = ("figure", "like", "narrowest", "typical", "widest", "sure", "confidence", "standard_error")
+_OF_CHOICE = ("like", "right", "share", "wrong", "error")
+RIGHT_ITEMS = "right items"
+"""What stands as the figure of a line of CSV that says how likely the right items are named."""
+
+
 def _write_plan(plan: StudyPlan, form: str | None) -> None:
     facts = plan.to_dict()
     rows = facts.pop("releases")
+    if choose_format(form) == "csv":
+        # A line for each figure, because a cell holds no list.
+        columns = (*_COLUMNS, *_OF_FIGURE, *(name for name in _OF_CHOICE if name != "like"), "assumed")
+        lines = [line for row in rows for line in _list_lines(row)]
+        write_rows(form, columns, [{name: line.get(name) for name in columns} for line in lines], facts, [])
+        return
     notes = [
+        *_say_expected(plan),
         f"Run {plan.run} of study {plan.study}, account {plan.account}: together epsilon "
         f"{float(plan.epsilon):.6g}.",
+        plan.odds,
         f"The account has {plan.measure} {float(plan.remaining):.6g} left. Nothing was read or charged.",
     ]
     if plan.charge is not None:
         notes.append(f"This run was paid before (charge {plan.charge}): it would not be charged again.")
-    write_rows(form, ("name", "kind", "budget", "epsilon", "rho"), rows, facts, notes)
+    # People see a goal only where there is one.
+    columns = _COLUMNS if any(one.goal is not None for one in plan.releases) else _COLUMNS[:-1]
+    write_rows(form, columns, rows, facts, notes)
+
+
+def _list_lines(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the lines of one release: one for each kind of figure, and for each choice that is assumed."""
+    about = {name: row[name] for name in (*_COLUMNS, "assumed")}
+    figures = [{name: one[name] for name in _OF_FIGURE} for one in row["figures"]]
+    choices = [
+        {"figure": RIGHT_ITEMS, **{name: one[name] for name in _OF_CHOICE}} for one in row["choices"]
+    ]
+    return [about | line for line in [*figures, *choices] or [{}]]
+
+
+def _say_expected(plan: StudyPlan) -> list[str]:
+    """Return what to expect of each release, in the sentences of a dry run; what all leave out is said once."""
+    plans = [(one.name, one.plan) for one in plan.releases if one.plan is not None]
+    shared = [
+        rule for rule in (plans[0][1].left_out if plans else ()) if all(rule in one.left_out for _, one in plans)
+    ]
+    said = []
+    for name, one in plans:
+        own = [rule for rule in one.left_out if rule not in shared]
+        sentences = [
+            *one.list_figures(),
+            *one.list_choices(),
+            *([f"Assumed: {one.assumed}."] if one.assumed else []),
+            *([f"Left out: {'; '.join(own)}."] if own else []),
+        ]
+        said += [f"{name}: {sentence}" for sentence in sentences]
+    return [*said, *([f"Left out of all: {'; '.join(shared)}."] if shared else [])]
 
 
 def _write_done(study: Study, done: StudyRun, form: str | None) -> None:
+    reached = {said.get("name"): said.get("reached") for said in done.releases}
     rows = [
-        {"name": one.name, "kind": one.kind, "budget": float(one.epsilon), "file": f"{one.name}.csv"}
+        {
+            "name": one.name,
+            "kind": one.kind,
+            "budget": _find_budget(one.epsilon, reached.get(one.name)),
+            "file": f"{one.name}.csv",
+        }
         for one in study.releases
     ]
     facts = {
@@ -122,3 +179,12 @@ def _write_done(study: Study, done: StudyRun, form: str | None) -> None:
     paid = "" if done.paid else ". It was paid before, and not again"
     notes = [f"Run {done.run} of study {study.name}, charge {done.charge}{paid}.", f"Folder: {done.folder}."]
     write_rows(form, ("name", "kind", "budget", "file"), rows, facts, notes)
+
+
+def _find_budget(epsilon: Fraction | None, reached: Any) -> float | None:
+    """Return what a release had: as the study says, or as it was found for a goal."""
+    if epsilon is not None:
+        return float(epsilon)
+    # Of a folder that was there before, somebody may have changed the file.
+    found = reached.get("epsilon") if isinstance(reached, dict) else None
+    return found if isinstance(found, float) else None

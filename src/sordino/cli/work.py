@@ -197,8 +197,8 @@ def open_session(
 
 
 @contextmanager
-def show_progress(quiet: bool | None) -> Iterator[Progress | None]:
-    """Yield a callback that draws a bar on stderr once the work has taken a second.
+def show_progress(quiet: bool | None, what: str = "reading") -> Iterator[Progress | None]:
+    """Yield a callback that draws a bar on stderr once the work has taken a second; `what` stands beside it.
 
     It is None when stderr stays silent.
     """
@@ -220,7 +220,7 @@ def show_progress(quiet: bool | None) -> Iterator[Progress | None]:
 
             # The bar disappears at the end; only sentences stay on stderr.
             bar = Bar(console=Console(file=cast("IO[str]", PatientStream(sys.stderr))), transient=True)
-            task = bar.add_task("reading", total=100)
+            task = bar.add_task(what, total=100)
             bar.start()
         # An engine that does not know yet says a number below 0.
         bar.update(task, completed=max(percent, 0))

@@ -7,7 +7,8 @@ markers and families there are is public.
 from __future__ import annotations
 
 from sordino.genomics.choose import choose_method
+from sordino.genomics.goals import find_epsilon
 from sordino.genomics.method import Method, damped_tdt
 from sordino.genomics.significance import most_significant
 
-__all__ = ["Method", "choose_method", "damped_tdt", "most_significant"]
+__all__ = ["Method", "choose_method", "damped_tdt", "find_epsilon", "most_significant"]

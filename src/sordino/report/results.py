@@ -230,10 +230,27 @@ def _write_details(told: Told) -> list[Markup]:
         ("Left out", join(*_list_parts(left_out)) if left_out else None),
         ("Bounds", bounds),
         ("What it cost", say_spent(told)),
+        ("What it was to reach", _say_goal(told.facts.get("reached"))),
         ("Released", paid),
         ("Why it is so", _link_theorems(told)),
     ]
     return [make_list(pairs)]
+
+
+def _say_goal(reached: Any) -> Markup | None:
+    """Return for which goal of a study the epsilon was found; None where it was written down."""
+    if not isinstance(reached, Mapping):
+        return None
+    goal, epsilon, assumed = (reached.get(name) for name in ("goal", "epsilon", "assumed"))
+    number = as_number(epsilon)
+    if not isinstance(goal, str) or number is None:
+        return None
+    return join(
+        f"Epsilon {say_number(number)} was found for the goal ",
+        quote(goal),
+        join(", of ", quote(assumed)) if isinstance(assumed, str) and assumed else None,
+        ", before anything was read.",
+    )
 
 
 def _quote(text: str | None) -> Markup | None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from sordino.cost import Cost
+from sordino.releases import plain
 from sordino.sheet import list_spent
+
+# Only for type checkers: a run need not load what makes plans.
+if TYPE_CHECKING:
+    from sordino.session.plans.plan import Plan
 
 
 @final
@@ -20,15 +25,22 @@ class PlannedRelease:
     name, kind : str
         As the study says.
     epsilon : Fraction
-        Its budget, also where the study gives it a share.
+        Its budget, also where the study gives it a share or a goal.
     cost : Cost
         What it may spend.
+    goal : str or None
+        What the epsilon was found for.
+    plan : Plan or None
+        How wide its intervals will be, how likely the right items are named, what is left out: as
+        `Session.plan` says it. None where a run shows what it is about to spend.
     """
 
     name: str
     kind: str
     epsilon: Fraction
     cost: Cost
+    goal: str | None = None
+    plan: Plan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
@@ -39,7 +51,21 @@ class PlannedRelease:
             "budget": float(self.epsilon),
             "epsilon": spent["epsilon"],
             "rho": spent.get("rho"),
+            "goal": self.goal,
+            **({} if self.plan is None else _list_outlook(self.plan)),
         }
+
+
+def _list_outlook(plan: Plan) -> dict[str, Any]:
+    """Return what is to be expected of a release, JSON-ready, by the names that its dry run has."""
+    return {
+        "method": plan.method,
+        "figures": plain(plan.rows),
+        "choices": plain(plan.choices),
+        "assumed": plan.assumed,
+        "left_out": list(plan.left_out),
+        "odds": plan.odds,
+    }
 
 
 @final
@@ -61,6 +87,8 @@ class StudyPlan:
         In what the account counts: "epsilon", "rho" or "divergence".
     remaining : Fraction
         What the account has left.
+    odds : str
+        What all of it means for one person, in one sentence.
     refused : str or None
         Why the account would not take the run; None if it would.
     charge : str or None
@@ -77,6 +105,7 @@ class StudyPlan:
     cost: Cost
     measure: str
     remaining: Fraction
+    odds: str
     refused: str | None = None
     charge: str | None = None
     kept: int = 0
@@ -92,6 +121,7 @@ class StudyPlan:
             "cost": self.cost.to_dict(),
             "measure": self.measure,
             "remaining": float(self.remaining),
+            "odds": self.odds,
             "refused": self.refused,
             "charge": self.charge,
             "kept": self.kept,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
-from sordino.constraints import WHOLE_SHARE, shown, to_fraction
+from sordino.constraints import WHOLE_SHARE, to_fraction
 from sordino.session.request import Request
 from sordino.study.document import Document
 from sordino.study.kinds import build_request, find_kind, list_parameters
-from sordino.study.tables import NAME, BudgetTable, guard
+from sordino.study.outlook import OUTLOOK, Outlook, read_outlook
+from sordino.study.tables import NAME, BudgetTable, guard, say_beyond
 
 _ABOUT_RELEASE = ("kind", "name", "share")
-"""Keys of every release, beside the parameters of its kind."""
+_AMOUNTS = ("epsilon", "share", "goal")
+"""Keys of which a release has one: what it may spend, or what it shall reach."""
+_ANY_EPSILON = Fraction(1)
+"""Stands for the epsilon of a release for which one is looked for."""
 
 
 @final
@@ -27,19 +31,26 @@ class StudyRelease:
     ----------
     name, kind : str
         Its own name, and what it is.
-    epsilon : Fraction
-        Its budget.
+    epsilon : Fraction or None
+        Its budget; None where a goal stands for it, which is looked for before the charge.
     request : Request
         Its parameters, checked.
+    outlook : Outlook
+        What it shall reach, and what plans of it assume.
     said : dict
-        The same as the file has them, JSON-ready.
+        All of it as the file has it, JSON-ready.
     """
 
     name: str
     kind: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     request: Request[Any]
+    outlook: Outlook
     said: dict[str, Any]
+
+    def with_epsilon(self, epsilon: Fraction) -> StudyRelease:
+        """Return the release with the epsilon that was found for it."""
+        return replace(self, epsilon=epsilon, request=replace(cast("Any", self.request), epsilon=epsilon))
 
 
 def read_releases(document: Document, budget: BudgetTable, folder: str) -> tuple[StudyRelease, ...]:
@@ -71,46 +82,52 @@ def _read_release(
 ) -> StudyRelease:
     place = ("release", number)
     kind = guard(document, (*place, "kind"), lambda: find_kind(said.get("kind")))
-    known = [*_ABOUT_RELEASE, *list_parameters(kind)]
+    known = [*_ABOUT_RELEASE, *OUTLOOK, *list_parameters(kind)]
     document.check_keys(said, place, known, f"A release of kind {kind.name!r}")
     name = guard(document, (*place, "name"), lambda: NAME("release.name", said.get("name")))
-    if ("epsilon" in said) == ("share" in said):
+    given = [key for key in _AMOUNTS if key in said]
+    if len(given) != 1:
         document.refuse(
             place,
-            f"Release {name!r} must say its epsilon, or its share of the budget; got "
-            f"{'both' if 'share' in said else 'neither'}.",
+            f"Release {name!r} must say its epsilon, its share of the budget or a goal; got "
+            f"{' and '.join(given) or 'none of them'}.",
         )
+    epsilon: Any = said.get("epsilon")
     if "share" in said:
         share = guard(document, (*place, "share"), lambda: WHOLE_SHARE("release.share", said["share"]))
         epsilon = budget.find_epsilon(to_fraction(share))
-    else:
-        epsilon = said["epsilon"]
-    request = guard(document, place, lambda: build_request(kind, said, epsilon, folder))
+    asked = _ANY_EPSILON if "goal" in said else epsilon
+    request = guard(document, place, lambda: build_request(kind, said, asked, folder))
+    outlook = read_outlook(document, place, said, request, folder)
     plain = {key: value for key, value in said.items() if key not in {*_ABOUT_RELEASE, "epsilon"}}
+    if outlook.like is not None:
+        plain["like"] = outlook.like
     return StudyRelease(
         name=name,
         kind=kind.name,
-        epsilon=to_fraction(epsilon),
+        epsilon=None if epsilon is None else to_fraction(epsilon),
         request=request,
+        outlook=outlook,
         # Days are values of TOML and none of JSON.
         said=json.loads(json.dumps(plain, default=str)),
     )
 
 
 def _check_budget(document: Document, budget: BudgetTable, found: Sequence[StudyRelease]) -> None:
-    """Refuse releases that spend more together than the study says."""
-    spent = sum((budget.count(one.epsilon) for one in found), Fraction(0))
+    """Refuse releases that spend more together than the study says, without what goals will take."""
+    spent = add_budgets(budget, found)
     deltas = sum((_find_delta(one) for one in found), Fraction(0))
     for what, asked, most in (
         (budget.measure, spent, budget.whole),
         ("delta", deltas, to_fraction(budget.delta)),
     ):
         if asked > most:
-            document.refuse(
-                ("budget",),
-                f"The releases of a study must fit into its [budget]: together they spend {what} "
-                f"{shown(asked)}, and it has {shown(most)}. Give some of them less, or raise it.",
-            )
+            document.refuse(("budget",), say_beyond(what, asked, most))
+
+
+def add_budgets(budget: BudgetTable, releases: Sequence[StudyRelease]) -> Fraction:
+    """Return what releases take of a budget, in its own measure; those with a goal nothing yet."""
+    return sum((budget.count(one.epsilon) for one in releases if one.epsilon is not None), Fraction(0))
 
 
 def _find_delta(release: StudyRelease) -> Fraction:

@@ -38,7 +38,8 @@ def make_study_sheet(
     kind : str
         Of the release.
     about : dict
-        Name of the release, of the study and of the run, and which rows are left out.
+        Name of the release, of the study and of the run, which rows are left out, and the epsilon that was
+        found for a goal (`reached`).
     """
     sheet = make_sheet(release, unit)
     return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})
@@ -99,6 +100,7 @@ def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
         "reserved": float(line.reserved),
         "charged": float(line.charged),
         "remaining": float(statement.remaining),
+        "reached": {one["name"]: one["reached"] for one in results["releases"] if "reached" in one},
     }
 
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
+from sordino.cost.odds import say_odds_of
 from sordino.data import open_source
 from sordino.entropy import SYSTEM
-from sordino.errors import BudgetExceeded, RunLost, RunTaken, SordinoError
+from sordino.errors import BudgetExceeded, RunLost, RunTaken
 from sordino.ledger import ChargeLine, Ledger
 from sordino.remnants import no_remnants
-from sordino.session.desk import Desk, Errand, Started, add_costs
+from sordino.session.desk import Desk, Errand, add_costs
 from sordino.session.request import Progress
 from sordino.sheet import Sheet
 from sordino.sheet_text import make_document
@@ -23,6 +24,7 @@ from sordino.statements import Owner
 from sordino.study.document import Document
 from sordino.study.folder import RunFolder
 from sordino.study.plan import PlannedRelease, StudyPlan
+from sordino.study.planning import ReadyRelease, Starter, list_reached, recall_reached
 from sordino.study.releases import read_releases
 from sordino.study.results import build_results, make_study_sheet, write_folder
 from sordino.study.tables import (
@@ -182,22 +184,30 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.name!r}, releases={len(self.releases)})"
 
-    def plan(self, *, run_id: str | None = None) -> StudyPlan:
-        """Return what a run would spend: account and schema are looked at, and nothing is read or charged.
+    def plan(self, *, run_id: str | None = None, progress: StudyProgress | None = None) -> StudyPlan:
+        """Return what a run would spend and give: account and schema are looked at; nothing is read or charged.
 
         Parameters
         ----------
         run_id : str, optional
             As for `run`.
+        progress : callable, optional
+            Called with the name of the release that is planned and how much of the plan is done, in percent.
 
         Raises
         ------
-        InvalidParameter, DataSourceError, LedgerError
+        BudgetExceeded
+            If a goal takes more than the others leave. Where there is none, the plan says so (`refused`).
+        RunTaken, InvalidParameter, DataSourceError, LedgerError
             As `run` would, before it charges.
         """
         run, ledger = self._name_run(run_id), self._open_account()
-        desk = self._open_desk(ledger)
-        return self._plan(run, ledger, desk, self._start(desk))
+        line = self._find_run(ledger, run)
+        starter = self._open_starter(ledger)
+        # What was found for a run that was paid is what it had.
+        known = {} if line is None else recall_reached(line, self.releases)
+        ready = starter.start(self.releases, starter.desk.for_batch(), known)
+        return self._plan(run, ledger, starter, ready, line, tell=progress or _tell_nobody)
 
     @no_remnants
     def run(
@@ -281,47 +291,55 @@ class Study:
     def _open_account(self) -> Ledger:
         return Ledger.open(self._ledger, account=self._account)
 
-    def _open_desk(self, ledger: Ledger) -> Desk:
-        return Desk(open_source(self._source, csv=self._form), self.unit, ledger, SYSTEM).for_batch()
+    def _open_starter(self, ledger: Ledger) -> Starter:
+        desk = Desk(open_source(self._source, csv=self._form), self.unit, ledger, SYSTEM)
+        return Starter(self._document, self.budget, self._form, desk)
 
-    def _plan(self, run: str, ledger: Ledger, desk: Desk, started: Sequence[Started[Any]]) -> StudyPlan:
-        planned = tuple(
-            PlannedRelease(name=one.name, kind=one.kind, epsilon=one.epsilon, cost=add_costs([release]))
-            for one, release in zip(self.releases, started, strict=True)
-        )
-        line, refused = ledger.find_run(self._key(run)), None
+    def _plan(
+        self,
+        run: str,
+        ledger: Ledger,
+        starter: Starter,
+        ready: Sequence[ReadyRelease],
+        line: ChargeLine | None = None,
+        *,
+        tell: StudyProgress | None = None,
+    ) -> StudyPlan:
+        """Return the plan; with `tell`, which is called meanwhile, also what to expect of each release."""
+        started, preview, refused = [one.started for one in ready], None, None
         if line is None:
             try:
-                desk.preview(started)
+                preview = starter.desk.preview(started)
             except BudgetExceeded as error:
                 refused = str(error)
-        statement = ledger.statement(charges=False)
+        if tell is not None:
+            ready = starter.describe(ready, tell, fits=preview is not None)
+        planned = tuple(
+            PlannedRelease(
+                name=one.release.name,
+                kind=one.release.kind,
+                epsilon=cast("Fraction", one.release.epsilon),
+                cost=add_costs([one.started]),
+                goal=None if one.reached is None else one.reached.goal,
+                plan=None if tell is None else one.plan,
+            )
+            for one in ready
+        )
+        statement, cost = ledger.statement(charges=False), add_costs(started)
         return StudyPlan(
             study=self.name,
             run=run,
             account=self._account,
             releases=planned,
-            epsilon=sum((one.epsilon for one in self.releases), Fraction(0)),
-            cost=add_costs(started),
+            epsilon=sum((one.epsilon for one in planned), Fraction(0)),
+            cost=cost,
             measure=statement.measure,
             remaining=statement.remaining,
+            odds=say_odds_of(cost, None if preview is None else preview.delta),
             refused=refused,
             charge=None if line is None else line.id,
             kept=0 if line is None else line.kept,
         )
-
-    def _start(self, desk: Desk) -> list[Started[Any]]:
-        """Take every release as far as its reservation: no row is read, and nothing is charged."""
-        started: list[Started[Any]] = []
-        for number, one in enumerate(self.releases):
-            try:
-                started.append(desk.start(one.request, started))
-                continue
-            except SordinoError as error:
-                refused = self._document.add_place(("release", number), error)
-            # Outside of the handler, so that the message is said once.
-            raise refused
-        return started
 
     def _find_run(self, ledger: Ledger, run: str) -> ChargeLine | None:
         """Return the charge of a run, if it was paid, and for this very study."""
@@ -347,6 +365,19 @@ class Study:
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
 
+    def _start_unpaid(self, run: str, ledger: Ledger, starter: Starter, desk: Desk) -> list[ReadyRelease]:
+        """Take all releases as far as their reservation, unless another start pays for the run meanwhile."""
+        try:
+            return starter.start(self.releases, desk, {})
+        except BudgetExceeded:
+            # It may have left too little for a goal.
+            if self._find_run(ledger, run) is None:
+                raise
+        raise RunTaken(
+            f"Run {run!r} of study {self.name!r} was paid by another start while this one looked for an "
+            "epsilon. Nothing was charged now."
+        )
+
     def _release(
         self,
         ledger: Ledger,
@@ -355,17 +386,24 @@ class Study:
         show: Callable[[StudyPlan], object] | None,
     ) -> tuple[list[Sheet], bool]:
         """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
-        desk = self._open_desk(ledger)
-        started = self._start(desk)
+        starter = self._open_starter(ledger)
+        desk = starter.desk.for_batch()
+        ready = self._start_unpaid(run, ledger, starter, desk)
         if show is not None:
-            show(self._plan(run, ledger, desk, started))
-        names = [one.name for one in self.releases]
+            show(self._plan(run, ledger, starter, ready))
+        reached = list_reached(ready)
+        about = {
+            "name": self.name,
+            "run": run,
+            "digest": self.digest,
+            "releases": [one.name for one in self.releases],
+        }
         errand = Errand(
             f"study {self.name}",
             self._key(run),
-            {"study": {"name": self.name, "run": run, "digest": self.digest, "releases": names}},
+            {"study": about | ({"reached": reached} if reached else {})},
         )
-        asked = [(one, self._watch(number, progress)) for number, one in enumerate(started)]
+        asked = [(one.started, self._watch(number, progress)) for number, one in enumerate(ready)]
         made = desk.run(asked, errand)
         left_out = list(desk.list_left_out())
         sheets = [
@@ -374,7 +412,8 @@ class Study:
                 self.unit,
                 one.said,
                 one.kind,
-                {"name": one.name, "study": self.name, "run": run, "left_out": left_out},
+                {"name": one.name, "study": self.name, "run": run, "left_out": left_out}
+                | ({"reached": reached[one.name]} if one.name in reached else {}),
             )
             for one, release in zip(self.releases, made, strict=True)
         ]
@@ -394,6 +433,10 @@ class Study:
             progress(name, (100 * number + max(percent, 0.0)) / count)
 
         return advance
+
+
+def _tell_nobody(_name: str, _percent: float) -> None:
+    pass
 
 
 def _was_kept(desk: Desk, release: Any, sheet: Sheet) -> bool:

@@ -20,7 +20,7 @@ from sordino.constraints import (
 )
 from sordino.data import CsvFormat, PrivacyUnit
 from sordino.declared import Declared, parameter
-from sordino.errors import InvalidParameter
+from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.store import store_at
 from sordino.study.document import Document
 from sordino.study.kinds import join
@@ -98,6 +98,17 @@ class BudgetTable(Table):
         """Return what a release with an epsilon takes of it."""
         return epsilon if self.rho is None else epsilon**2 / 2
 
+    def refuse_beyond(self, spent: Fraction) -> None:
+        """Refuse releases that spend more together, in its own measure.
+
+        Raises
+        ------
+        BudgetExceeded
+            If they do.
+        """
+        if spent > self.whole:
+            raise BudgetExceeded(say_beyond(self.measure, spent, self.whole))
+
     def find_epsilon(self, share: Fraction) -> Fraction:
         """Return the epsilon of a release that has a share of it."""
         if self.rho is None:
@@ -105,6 +116,14 @@ class BudgetTable(Table):
         # Rounded down to a billionth, so that all shares together fit.
         square = 2 * self.whole * share * 10**18
         return Fraction(math.isqrt(math.floor(square)), 10**9)
+
+
+def say_beyond(measure: str, spent: Fraction, whole: Fraction) -> str:
+    """Return the sentence about releases that spend more than their budget."""
+    return (
+        f"The releases of a study must fit into its [budget]: together they spend {measure} {shown(spent)}, "
+        f"and it has {shown(whole)}. Give some of them less, or raise it."
+    )
 
 
 @final

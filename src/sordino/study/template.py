@@ -37,7 +37,7 @@ class Draft:
     epsilon : Fraction or None
         What one run may spend.
     releases : sequence of mapping
-        Each with kind, name and parameters; they share the budget evenly.
+        Each with kind, name and parameters, and some with a goal; the others share the budget evenly.
     """
 
     name: str
@@ -154,10 +154,12 @@ def _write_budget(draft: Draft) -> list[str]:
 def _write_release(said: Mapping[str, Any], count: int) -> list[str]:
     # Rounded down to a thousandth, so that all shares together fit.
     share = max(1, 1000 // count) / 1000
+    # What a goal takes is looked for: the part that it would have had is left for it.
+    amount = [] if "goal" in said else [f"share = {write_value(share)}"]
     return [
         "[[release]]",
         *(f"{write_key(key)} = {write_value(value)}" for key, value in said.items()),
-        f"share = {write_value(share)}",
+        *amount,
     ]
 
 
@@ -165,7 +167,9 @@ def _write_examples() -> list[str]:
     """Return one commented release of each kind, with the parameters that must be given."""
     lines = [
         "# Releases: take the marks off those that are wanted, and complete them. Shares of the budget",
-        "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means.",
+        "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means. In place of a share",
+        '# goal = "±20", "5 %" or "right with 90 %" takes the smallest epsilon that reaches it, within what the',
+        '# others leave; like = "zipf:1.1" and rows = 10000 say what is assumed of the data for that.',
     ]
     for name in list_kinds():
         kind = find_kind(name)

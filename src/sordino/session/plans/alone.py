@@ -26,6 +26,7 @@ def plan_mechanism(
     assumed: str = "",
     left_out: Sequence[str] = (),
     method: str | None = None,
+    goal: str | None = None,
     allow_approximate: bool = False,
 ) -> Plan:
     """Return the plan of a mechanism, or of a cost, that is charged without a session.
@@ -52,4 +53,5 @@ def plan_mechanism(
         left_out=tuple(left_out),
         odds=say_odds_of(cost, None if preview is None else preview.delta),
         method=method,
+        goal=goal,
     )

@@ -210,15 +210,25 @@ class DryRun:
         self._started = start.start(request, before)
         self.reservation = self._started.reservation
 
-    def preview(self) -> Preview | None:
+    def preview(self, behind: Sequence[DryRun] = ()) -> Preview | None:
         """Return what the account would say of the charge; None if nobody pays.
+
+        `behind` are others that shall be charged together with it, behind it.
 
         Raises
         ------
         BudgetExceeded, LedgerConflict
             If it would refuse it.
         """
-        return self._desk.preview([*self._before, self._started])
+        asked = [*self._before, self._started]
+        for one in behind:
+            # Which noise they choose depends on what stands before them.
+            asked.append(one.start_behind(asked))
+        return self._desk.preview(asked)
+
+    def start_behind(self, before: Sequence[Started[Any]]) -> Started[Any]:
+        """Return the release at its charge, with others before it in its batch; its source has no rows."""
+        return self._without_rows().start(self._know_labels(), before)
 
     def run(self, answers: Answers, seed: int) -> Outcome:
         """Let the release go on with these answers, as if it had been charged.
@@ -246,11 +256,6 @@ class DryRun:
 
     def _start_again(self, answers: Answers) -> Started[Any]:
         """Return the release at its charge, on a source without rows, or on that of public data."""
-        request = self.request
-        domain = self.reservation.domain
-        if domain is not None and getattr(request, "domain", None) is not None:
-            # Its labels were read, and sorted, at the first start.
-            request = replace(cast("Any", request), domain=domain)
         if isinstance(answers, PublicRows):
             desk = self._over(answers.source)
         elif self._reads_in_order:
@@ -258,7 +263,14 @@ class DryRun:
             desk = self._desk
         else:
             desk = self._without_rows()
-        return desk.start(request, self._before)
+        return desk.start(self._know_labels(), self._before)
+
+    def _know_labels(self) -> Request[Any]:
+        """Return the request with its labels, which were read, and sorted, at the first start."""
+        domain = self.reservation.domain
+        if domain is None or getattr(self.request, "domain", None) is None:
+            return self.request
+        return cast("Request[Any]", replace(cast("Any", self.request), domain=domain))
 
     def _without_rows(self) -> Desk:
         """Return a desk whose source has the schema, and no way to its rows."""

@@ -31,6 +31,7 @@ ASSUMED = 1000
 _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
 _GOLDEN = 0.6180339887
+_MOST_WORD = 1 << 62
 
 
 @final
@@ -139,6 +140,14 @@ def _list_shuffled(shape: Shape, labels: int, rows: int) -> NDArray[np.int64]:
     return counts
 
 
+def _add_up(steps: NDArray[np.int64], largest: int) -> int:
+    """Return the sum of whole numbers of at most this size, exactly."""
+    if largest < _MOST_WORD // max(1, steps.size):
+        return int(steps.sum())
+    # As whole numbers of any size: sums may have more than 64 bits.
+    return sum(steps.tolist())
+
+
 @final
 @dataclass(frozen=True)
 class _Column:
@@ -148,16 +157,22 @@ class _Column:
 
     def totals(self, ranges: Sequence[StepRange]) -> tuple[Total, ...]:
         """Return what they add up to, clipped to each range."""
-        # As whole numbers of any size: sums may have more than 64 bits.
-        return tuple(Total(sum(self._step(clip).tolist()), self.numbers.size, 0) for clip in ranges)
+        return tuple(
+            Total(_add_up(self._step(clip), max(abs(clip.low), abs(clip.high))), self.numbers.size, 0)
+            for clip in ranges
+        )
 
     def square_totals(self, ranges: Sequence[StepRange]) -> tuple[SquareTotal, ...]:
         """Return the same, with squared distances from the lower end of each range."""
         found = []
         for clip in ranges:
-            steps = self._step(clip).tolist()
-            squares = sum((step - clip.low) ** 2 for step in steps)
-            found.append(SquareTotal(sum(steps), len(steps), 0, squares))
+            steps, span = self._step(clip), clip.high - clip.low
+            if span**2 < _MOST_WORD // max(1, steps.size):
+                squares = int(((steps - clip.low) ** 2).sum())
+            else:
+                squares = sum((step - clip.low) ** 2 for step in steps.tolist())
+            total = _add_up(steps, max(abs(clip.low), abs(clip.high)))
+            found.append(SquareTotal(total, steps.size, 0, squares))
         return tuple(found)
 
     def _step(self, clip: StepRange) -> NDArray[np.int64]:

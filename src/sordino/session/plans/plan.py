@@ -113,7 +113,7 @@ class Plan(Tabular):
         return f"Plan({self.release}{epsilon}, rows={len(self.rows)}, cost={self.cost})"
 
     def __str__(self) -> str:
-        return "\n".join([*(_say_figure(row) for row in self.rows), *self.list_choices(), *self.list_notes()])
+        return "\n".join([*self.list_figures(), *self.list_choices(), *self.list_notes()])
 
     def list_records(self) -> list[Record]:
         """Return the figures, each as a mapping of names."""
@@ -121,6 +121,10 @@ class Plan(Tabular):
 
     def _list_columns(self) -> dict[str, Kind]:
         return list_row_columns(self)
+
+    def list_figures(self) -> list[str]:
+        """Return how wide intervals will be, a sentence for each kind of figure."""
+        return [_say_figure(row) for row in self.rows]
 
     def list_choices(self) -> list[str]:
         """Return how likely the right items are named, a sentence for each assumption."""

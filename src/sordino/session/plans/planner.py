@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 
+from sordino.address import without_password
 from sordino.constraints import COUNT, exact, shown
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.data import CsvFormat, Source, open_source
 from sordino.data.sources.sharing import share_rows
 from sordino.errors import InvalidParameter
+from sordino.ledger import Preview
+from sordino.plan.goals import GRID, Goal, Reached, Search, climb
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.choices import simulate_choice
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome, PublicRows
-from sordino.session.plans.goals import GRID, Goal, Reached, Search, climb
 from sordino.session.plans.made_up import ASSUMED, MadeUp
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.ruler import Ruler, check_goal
 from sordino.session.plans.rules import list_rules
-from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, is_shape, parse_shape
+from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, check_rows, is_shape, parse_shape
 from sordino.session.plans.widths import (
     ANY_DATA,
     PlannedFigure,
@@ -54,6 +56,23 @@ class _Assumption(NamedTuple):
 
 
 @final
+@dataclass(frozen=True)
+class NamedData:
+    """Public or synthetic data that whoever wrote them down has another name for.
+
+    Attributes
+    ----------
+    text : str
+        What they are called.
+    source : str
+        Where they are from here.
+    """
+
+    text: str
+    source: str
+
+
+@final
 class Planner:
     """Makes the plans of one session.
 
@@ -65,13 +84,24 @@ class Planner:
         How its CSV files are written, and so public ones that are taken in their place.
     before : sequence of Started
         What stands before it in an open batch.
+    ask : function
+        What is asked of a release before anything else is said of it: by default what the account would say,
+        which raises `BudgetExceeded` where it has not so much. What it returns stands in the plan.
     """
 
-    def __init__(self, desk: Desk, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
-        self._desk, self._form, self._before = desk, form, before
+    def __init__(
+        self,
+        desk: Desk,
+        form: CsvFormat,
+        before: Sequence[Started[Any]],
+        ask: Callable[[DryRun], Preview | None] = DryRun.preview,
+    ) -> None:
+        self._desk, self._form, self._before, self._ask = desk, form, before, ask
 
-    def make(self, request: Request[Any], *, like: Any, rows: Any, runs: Any) -> Plan:
-        """Return the plan of a request.
+    def make(
+        self, request: Request[Any], *, like: Any, rows: Any, runs: Any, rehearsed: bool = False
+    ) -> Plan:
+        """Return the plan of a request; `rehearsed` says whether its question was put to the engine before.
 
         Raises
         ------
@@ -81,7 +111,7 @@ class Planner:
         """
         assumed = self._assume(request, like, rows)
         wanted = _count_runs(request, assumed, runs)
-        run = DryRun(self._desk, request, self._before)
+        run = DryRun(self._desk, request, self._before, rehearsed=rehearsed)
         return self._describe(run, assumed, wanted)
 
     def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
@@ -94,7 +124,7 @@ class Planner:
         InvalidParameter
             If no epsilon reaches the goal, or it is none of this release.
         """
-        check_goal(request, goal, sized=like is not None or rows is not None or _hints_size(request))
+        check_goal(request, goal, like=like, rows=rows)
         assumed = self._assume(request, like, rows)
         wanted = _count_runs(request, assumed, runs)
         # All that is wrong with the other parameters is said now, and the engine is asked once.
@@ -114,7 +144,7 @@ class Planner:
 
         def fits(epsilon: Fraction) -> None:
             # Small, and so never what is refused here for another reason.
-            start(epsilon).preview()
+            self._ask(start(epsilon))
 
         exact = goal.kind != "right" and self._find_law(first, confidence) is not None
         search = Search(request.name, goal, look, fits, ruler.describe, exact)
@@ -129,7 +159,7 @@ class Planner:
 
     def _describe(self, run: DryRun, assumed: _Assumption, wanted: int) -> Plan:
         # First, so that a release that does not fit is refused at once.
-        preview = run.preview()
+        preview = self._ask(run)
         first = run.run(assumed.answers[0], seed=1)
         confidence = getattr(first.release, "confidence", None) or CONFIDENCE
         figures = self._list_figures(run, assumed, first, wanted, confidence)
@@ -246,28 +276,28 @@ class Planner:
             return _Assumption(
                 tuple(MadeUp(shape, number) for shape in shapes), f"{number:,} {what}, like {listed}"
             )
-        if rows is not None:
-            raise InvalidParameter(
-                f"{request.name}.rows must not be given with public data, which have rows of their own."
-            )
-        source = self._open_public(request, like)
-        text = str(like) if isinstance(like, str | os.PathLike) else f"a public {source.kind}"
+        check_rows(request.name, like, rows)
+        text, source = self._open_public(request, like)
         return _Assumption((PublicRows(text, source),), f"data like {text}, which is taken as public")
 
-    def _open_public(self, request: Request[Any], like: Any) -> Source:
-        """Open public or synthetic data; refuse the private source under another name."""
-        form = self._form if isinstance(like, str | os.PathLike) else CsvFormat()
+    def _open_public(self, request: Request[Any], like: Any) -> tuple[str, Source]:
+        """Open public or synthetic data, and say what they are called; refuse the private source among them."""
+        place = like.source if isinstance(like, NamedData) else like
+        named = isinstance(place, str | os.PathLike)
+        text = like.text if isinstance(like, NamedData) else str(like)
         # A text that is no shape and no file is more likely a shape that was mistyped.
-        if isinstance(like, str) and not _may_be_table(like):
-            parse_shape(like)
-        source = open_source(like, csv=form)
+        if isinstance(place, str) and not _may_be_table(text, place):
+            parse_shape(text)
+        source = open_source(place, csv=self._form if named else CsvFormat())
+        if named and "://" in text:
+            text = without_password(text)
         if share_rows(self._desk.source, source):
-            given = str(like) if isinstance(like, str | os.PathLike) else f"a {source.kind}"
+            text = text if named else f"a {source.kind}"
             raise InvalidParameter(
-                f"{request.name}.like must be synthetic or public data; got {shown(given)}, which holds rows "
+                f"{request.name}.like must be synthetic or public data; got {shown(text)}, which holds rows "
                 "of the private source. A plan of them would be a release that nobody pays for."
             )
-        return source
+        return text if named else f"a public {source.kind}", source
 
 
 def _count_runs(request: Request[Any], assumed: _Assumption, runs: Any) -> int:
@@ -279,13 +309,9 @@ def _count_runs(request: Request[Any], assumed: _Assumption, runs: Any) -> int:
     return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
 
 
-def _hints_size(request: Request[Any]) -> bool:
-    return getattr(request, "size_hint", None) is not None
-
-
-def _may_be_table(text: str) -> bool:
+def _may_be_table(text: str, place: str) -> bool:
     """Tell whether a text looks like a source: an address, or a path that is there, or a pattern."""
-    return "://" in text or "#" in text or "*" in text or Path(text).exists() or "." in text
+    return "://" in text or "#" in text or "*" in text or "." in text or Path(place).exists()
 
 
 def _guess_rows(request: Request[Any]) -> int:

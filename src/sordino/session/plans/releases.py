@@ -10,7 +10,7 @@ from sordino.data import CsvFormat
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
 from sordino.session.desk import Desk, Started
-from sordino.session.plans.goals import parse_goal
+from sordino.plan.goals import parse_goal
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.request import Request

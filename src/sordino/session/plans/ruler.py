@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sordino.errors import InvalidParameter
-from sordino.session.plans.goals import Goal, Reached
+from sordino.plan.goals import Goal, Reached, describe_right
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
 
@@ -48,7 +48,7 @@ class Ruler:
         if not math.isfinite(value):
             return "an interval without an end"
         if self.goal.kind == "right":
-            return f"right with {math.floor(100 * (1 - value))} %"
+            return describe_right(value)
         return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
 
 
@@ -59,8 +59,8 @@ def find_reach_of(row: PlannedFigure) -> float:
     return math.inf if row.standard_error is None else 2 * row.standard_error
 
 
-def check_goal(request: Any, goal: Goal, *, sized: bool) -> None:
-    """Refuse a goal that a release cannot have.
+def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
+    """Refuse a goal that a release cannot have, with what is assumed of the data.
 
     Raises
     ------
@@ -79,6 +79,7 @@ def check_goal(request: Any, goal: Goal, *, sized: bool) -> None:
         raise InvalidParameter(
             f"{request.name}.goal must be about the same items: {said}; got {goal.text!r}."
         )
+    sized = like is not None or rows is not None or getattr(request, "size_hint", None) is not None
     if goal.kind == "share" and not sized:
         raise InvalidParameter(
             f"{request.name}.goal must come with a public size where it is a share: like, rows or a size "

@@ -15,9 +15,8 @@ from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.plan.chosen import Chances
-from sordino.session.plans.goals import Reached, Search, parse_goal
+from sordino.plan.goals import seek_right
 from sordino.session.plans.plan import PlannedChoice
-from sordino.session.plans.ruler import Ruler
 from sordino.session.plans.shapes import is_shape, parse_shape
 
 _RUNS = 400
@@ -104,27 +103,20 @@ def seek_epsilon(
     InvalidParameter, BudgetExceeded
         If the goal is none of a choice, nobody says what to assume, or it cannot be reached.
     """
-    wish = parse_goal("select", goal)
-    if wish.kind != "right" or wish.k not in {None, k}:
-        raise InvalidParameter(
-            f'select.goal must be about its choice of k = {k}, such as "right with 90 %"; got {shown(goal)}.'
-        )
     if assumed[1] is None:
         raise InvalidParameter(
             "select.goal must come with --like, which says how far scores lie apart; got none."
         )
-    ruler = Ruler(wish, {})
 
-    def look(epsilon: Fraction) -> Reached:
-        return ruler.read((), plan_scores(build(epsilon), *assumed)[0])
+    def succeed(epsilon: Fraction) -> float:
+        [choice], _ = plan_scores(build(epsilon), *assumed)
+        return choice.right
 
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:
             ledger.preview(build(epsilon))
 
-    # What is wrong with what is assumed is said now, and not taken for an epsilon that does not do.
-    look(Fraction(1))
-    return Search("select", wish, look, fits, ruler.describe, exact=False).find()
+    return seek_right("select", goal, k, succeed, fits, exact=False)
 
 
 def describe_success(like: str, success: float) -> PlannedChoice:

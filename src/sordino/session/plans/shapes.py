@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import Any, final
 
@@ -144,7 +145,7 @@ class Shape:
             return start + ends.unit * ((1 - places) ** (-1 / self.numbers[0]) - 1)
         if self.kind == "geometric":
             return start + ends.unit * np.floor(np.log1p(-places) / math.log(self.numbers[0]))
-        normal = np.interp(places, _FINE, [NormalDist().inv_cdf(place) for place in _FINE])
+        normal = np.interp(places, _FINE, _invert_normal())
         if self.kind == "normal":
             mean, deviation = self.numbers or (low + span / 2, span / 6)
             return mean + deviation * normal
@@ -159,6 +160,12 @@ class Shape:
 _FINE: Floats = np.concatenate(
     [np.geomspace(1e-7, 0.02, 64), np.linspace(0.02, 0.98, 512)[1:-1], 1 - np.geomspace(0.02, 1e-7, 64)]
 )
+
+
+@cache
+def _invert_normal() -> list[float]:
+    """Return the quantiles of a normal law at those places."""
+    return [NormalDist().inv_cdf(place) for place in _FINE]
 
 
 def parse_shape(text: str) -> Shape:
@@ -182,6 +189,20 @@ def parse_shape(text: str) -> Shape:
 def is_shape(text: Any) -> bool:
     """Tell whether a text means a shape, and not a file: by the word that it begins with."""
     return isinstance(text, str) and text.partition(":")[0] in _KINDS
+
+
+def check_rows(owner: str, like: Any, rows: Any) -> None:
+    """Refuse a number of rows beside public data.
+
+    Raises
+    ------
+    InvalidParameter
+        If both are given.
+    """
+    if rows is not None and like is not None and not is_shape(like):
+        raise InvalidParameter(
+            f"{owner}.rows must not be given with public data, which have rows of their own."
+        )
 
 
 def _fits(kind: str, numbers: tuple[float, ...]) -> bool:

@@ -30,6 +30,8 @@ GRID: tuple[Fraction, ...] = tuple(
 # A width that depends on the data varies from run to run by more than this factor.
 _NEAR = Fraction(103, 100)
 _STEPS_UP, _MOST_TIMES_UP = 3, 20
+_AMPLE = Fraction(100)
+"""An epsilon that is too small for no noise."""
 
 
 @final
@@ -119,7 +121,7 @@ class Search:
     owner: str
     goal: Goal
     look: Callable[[Fraction], Reached]
-    fits: Callable[[Fraction], None]
+    fits: Callable[[Fraction], object]
     describe: Callable[[float], str]
     exact: bool
 
@@ -229,3 +231,61 @@ def find_place(epsilon: float) -> int:
 def climb(place: int, most: int) -> range:
     """Return the places from one on upward in which a release of chance is looked at once more."""
     return range(place, min(most, place + _STEPS_UP * _MOST_TIMES_UP) + 1, _STEPS_UP)
+
+
+def describe_right(value: float) -> str:
+    """Return how likely a choice is right, of how likely it is wrong, in words."""
+    return f"right with {math.floor(100 * (1 - value))} %"
+
+
+def seek_right(
+    owner: str,
+    goal: Any,
+    k: int,
+    succeed: Callable[[Fraction], float],
+    fits: Callable[[Fraction], object] | None,
+    *,
+    exact: bool,
+) -> Fraction:
+    """Return the smallest epsilon with which k of some candidates are rightly chosen as often as wished.
+
+    Parameters
+    ----------
+    owner : str
+        Whose goal it is, for messages.
+    goal : str
+        Such as "right with 90 %".
+    k : int
+        How many are chosen.
+    succeed : function
+        From an epsilon to how likely the choice is right; it may refuse one.
+    fits : function or None
+        Raises `BudgetExceeded` for an epsilon that the account has not.
+    exact : bool
+        Whether what `succeed` returns depends on no chance.
+
+    Raises
+    ------
+    InvalidParameter, BudgetExceeded
+        If the goal is none of a choice, or it cannot be reached.
+    """
+    wish = parse_goal(owner, goal)
+    if wish.kind != "right" or wish.k not in {None, k}:
+        raise InvalidParameter(
+            f'{owner}.goal must be about its choice of k = {k}, such as "right with 90 %"; got {shown(goal)}.'
+        )
+
+    def look(epsilon: Fraction) -> Reached:
+        return Reached(1 - succeed(epsilon), 1 - float(wish.amount))
+
+    # What is wrong besides is said now, and not taken for an epsilon that does not do.
+    try:
+        look(Fraction(1))
+    except InvalidParameter:
+        # Unless that epsilon alone was: too small a one for some noise.
+        look(_AMPLE)
+    return Search(owner, wish, look, fits or _fit_any, describe_right, exact).find()
+
+
+def _fit_any(_epsilon: Fraction) -> None:
+    pass

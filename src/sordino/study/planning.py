@@ -1,0 +1,268 @@
+"""Takes the releases of a study as far as their charge: looks for the epsilons of goals, and says what to expect.
+
+Both is done by the planner of a session, so it looks at nothing but the schema and the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from sordino.data import CsvFormat
+from sordino.errors import BudgetExceeded, LedgerError, SordinoError
+from sordino.ledger import ChargeLine, Preview
+from sordino.session.desk import Desk, Started
+from sordino.study.document import Document
+from sordino.study.releases import StudyRelease, add_budgets
+from sordino.study.tables import BudgetTable
+
+# Only for type checkers: a run of a study without goals need not load what makes plans.
+if TYPE_CHECKING:
+    from sordino.session.plans.dry_run import DryRun
+    from sordino.session.plans.plan import Plan
+    from sordino.session.plans.planner import Planner
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReachedGoal:
+    """A goal and the epsilon that was found for it; public.
+
+    Attributes
+    ----------
+    goal : str
+        As the study has it.
+    epsilon : Fraction
+        The smallest one of three digits that reaches it.
+    assumed : str
+        What was assumed of the data, in words; empty where nothing was.
+    """
+
+    goal: str
+    epsilon: Fraction
+    assumed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        return {"goal": self.goal, "epsilon": float(self.epsilon), "assumed": self.assumed}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReadyRelease:
+    """A release up to its charge.
+
+    Attributes
+    ----------
+    release : StudyRelease
+        With its epsilon.
+    started : Started
+        At its reservation.
+    reached : ReachedGoal or None
+        The goal for which the epsilon was found.
+    plan : Plan or None
+        What it will give; None where nobody asked.
+    """
+
+    release: StudyRelease
+    started: Started[Any]
+    reached: ReachedGoal | None = None
+    plan: Plan | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Starter:
+    """Starts the releases of a study, in the order of its file.
+
+    Attributes
+    ----------
+    document : Document
+        For messages.
+    budget : BudgetTable
+        Into which they fit.
+    form : CsvFormat
+        How texts of the table are written, and of public data in its place.
+    desk : Desk
+        Its schema and its account; no row is asked for.
+    """
+
+    document: Document
+    budget: BudgetTable
+    form: CsvFormat
+    desk: Desk
+
+    def start(
+        self, releases: Sequence[StudyRelease], batch: Desk, known: Mapping[str, ReachedGoal]
+    ) -> list[ReadyRelease]:
+        """Take every release as far as its reservation: no row is read, and nothing is charged.
+
+        A goal sees what stands before it, as its noise does. It takes no more than what those before it, and
+        all that have an epsilon of their own, leave of the budget and of the account.
+
+        Parameters
+        ----------
+        releases : sequence of StudyRelease
+            In their order.
+        batch : Desk
+            That makes them.
+        known : mapping of str to ReachedGoal
+            Epsilons that were found before, by the names of releases; they are not looked for again.
+
+        Raises
+        ------
+        BudgetExceeded
+            If a goal takes more.
+        SordinoError
+            Where a release would be refused before its charge; with its line.
+        """
+        found: list[ReadyRelease] = []
+        listed = list(releases)
+        seeks = any(one.epsilon is None and one.name not in known for one in listed)
+        fixed = self._rehearse(listed) if seeks else {}
+        for number, one in enumerate(listed):
+            before, reached, plan = [each.started for each in found], known.get(one.name), None
+            if one.epsilon is None:
+                if reached is None:
+                    behind = [run for place, run in fixed.items() if place > number]
+                    plan = self._seek(number, one, before, behind, add_budgets(self.budget, listed))
+                    # A float means its shortest decimal, which has three digits here.
+                    reached = ReachedGoal(
+                        goal=str(plan.goal), epsilon=Fraction(repr(plan.epsilon)), assumed=plan.assumed
+                    )
+                one = listed[number] = one.with_epsilon(reached.epsilon)  # noqa: PLW2901
+            started = self._start(number, one, batch, before)
+            found.append(ReadyRelease(release=one, started=started, reached=reached, plan=plan))
+        return found
+
+    def describe(
+        self, ready: Sequence[ReadyRelease], tell: Callable[[str, float], object], *, fits: bool
+    ) -> list[ReadyRelease]:
+        """Return the releases with what to expect of them.
+
+        `fits` says whether the account would take them all, and then each plan says what it would leave.
+        `tell` is called with the name of each and how much is done, in percent.
+        """
+        found = []
+        for number, one in enumerate(ready):
+            tell(one.release.name, 100 * number / len(ready))
+            if one.plan is None:
+                planner = self._make_planner([each.started for each in ready[:number]], fits=fits)
+                plan = self._guard(
+                    ("release", number),
+                    lambda planner=planner, release=one.release: planner.make(
+                        release.request, **_list_assumed(release), rehearsed=True
+                    ),
+                )
+                one = replace(one, plan=plan)  # noqa: PLW2901
+            found.append(one)
+        return found
+
+    def _start(self, number: int, one: StudyRelease, desk: Desk, before: Sequence[Started[Any]]) -> Any:
+        return self._guard(("release", number), lambda: desk.start(one.request, before))
+
+    def _guard(self, place: tuple[str | int, ...], build: Any) -> Any:
+        """Return what is built; what is refused is refused with its line."""
+        try:
+            return build()
+        except SordinoError as error:
+            refused = self.document.add_place(place, error)
+        # Outside of the handler, so that the message is said once.
+        raise refused
+
+    def _make_planner(self, before: Sequence[Started[Any]], *, fits: bool) -> Planner:
+        from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
+        from sordino.session.plans.planner import Planner  # noqa: PLC0415
+
+        return Planner(self.desk, self.form, before, DryRun.preview if fits else _ask_nobody)
+
+    def _rehearse(self, releases: Sequence[StudyRelease]) -> dict[int, DryRun]:
+        """Return those that have an epsilon of their own, by their places: a goal leaves them what they need."""
+        from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
+
+        return {
+            number: self._guard(("release", number), lambda one=one: DryRun(self.desk, one.request))
+            for number, one in enumerate(releases)
+            if one.epsilon is not None
+        }
+
+    def _seek(
+        self,
+        number: int,
+        one: StudyRelease,
+        before: Sequence[Started[Any]],
+        behind: Sequence[DryRun],
+        spent: Fraction,
+    ) -> Plan:
+        """Return the plan with the smallest epsilon that reaches the goal of a release."""
+        from sordino.session.plans.planner import Planner  # noqa: PLC0415 - see above
+
+        def ask(run: DryRun) -> Preview | None:
+            asked: Any = run.request
+            self.budget.refuse_beyond(spent + self.budget.count(asked.epsilon))
+            # Those behind it have to fit, too, and what they cost may depend on it.
+            run.preview(behind)
+            return run.preview()
+
+        def seek() -> Plan:
+            planner = Planner(self.desk, self.form, before, ask)
+            goal: Any = one.outlook.goal
+            return planner.seek(one.request, goal, **_list_assumed(one))
+
+        try:
+            plan: Plan = self._guard(("release", number, "goal"), seek)
+        except BudgetExceeded as error:
+            left = f"{float(self.budget.whole - spent):.9g}"
+            refused = BudgetExceeded(f"{error} [budget] leaves it {self.budget.measure} {left}.")
+        else:
+            return plan
+        raise refused
+
+
+def _ask_nobody(_run: DryRun) -> Preview | None:
+    return None
+
+
+def _list_assumed(release: StudyRelease) -> dict[str, Any]:
+    """Return what plans of a release assume, as a planner takes it."""
+    from sordino.session.plans.planner import NamedData  # noqa: PLC0415 - see above
+
+    outlook = release.outlook
+    like: Any = outlook.like
+    if outlook.like is not None and outlook.source is not None:
+        like = NamedData(outlook.like, outlook.source)
+    return {"like": like, "rows": outlook.rows, "runs": outlook.runs}
+
+
+def list_reached(ready: Sequence[ReadyRelease]) -> dict[str, Any]:
+    """Return which epsilons were found for which goals, JSON-ready, by the names of releases."""
+    return {one.release.name: one.reached.to_dict() for one in ready if one.reached is not None}
+
+
+def recall_reached(line: ChargeLine, releases: Sequence[StudyRelease]) -> dict[str, ReachedGoal]:
+    """Return the epsilons that a run had which was paid before: they are in the ledger, and stay what they were.
+
+    Raises
+    ------
+    LedgerError
+        If it does not say them.
+    """
+    said = line.detail.get("study", {}).get("reached", {})
+    found = {}
+    for one in releases:
+        if one.epsilon is not None:
+            continue
+        try:
+            about = said[one.name]
+            epsilon = Fraction(repr(float(about["epsilon"])))
+            found[one.name] = ReachedGoal(
+                goal=str(about["goal"]), epsilon=epsilon, assumed=str(about["assumed"])
+            )
+        # Whoever may charge the account may have written something else there.
+        except (KeyError, TypeError, ValueError):
+            raise LedgerError(
+                f"Charge {line.id} must say which epsilon release {one.name!r} had; it does not."
+            ) from None
+    return found

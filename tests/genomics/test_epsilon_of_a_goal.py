@@ -1,0 +1,63 @@
+"""The epsilon of a goal about markers is the smallest one whose `success` reaches it: no other code says what that is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import sordino as sd
+from sordino.plan.goals import GRID
+
+SIZES = {"markers": 15, "families": 150}
+
+
+def success(epsilon, k=1, **more):
+    return sd.genomics.choose_method(**SIZES, epsilon=Fraction(epsilon) / k, k=k, **more).success
+
+
+@pytest.mark.parametrize("more", [{}, {"exact": True}, {"k": 2, "exact": True}, {"damping": 120}])
+@pytest.mark.parametrize("wished", [40, 90, 99.5])
+@pytest.mark.sample(4)
+def test_the_smallest_epsilon_is_found(more, wished):
+    found = sd.genomics.find_epsilon(goal=f"right with {wished} %", **SIZES, **more)
+    assert found in GRID
+    assert success(found, **more) >= wished / 100
+    # Not the one before, and none of those far below: a twin that stops a step early or late is convicted.
+    place = GRID.index(found)
+    for less in (place - 1, place - 10, place - 40, place - 200):
+        assert success(GRID[less], **more) < wished / 100
+
+
+@pytest.mark.slow
+def test_it_is_that_of_all_selections_together():
+    one, two = (sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=k, exact=True) for k in (1, 2))
+    assert two > one
+    assert sd.genomics.find_epsilon(goal="top 2 right with 90 %", **SIZES, k=2, exact=True) == two
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"goal": "±20"}, "find_epsilon.goal must be about its choice of k = 1"),
+        ({"goal": "top 2 right with 90 %"}, "find_epsilon.goal must be about its choice of k = 1"),
+        ({"goal": "soon"}, "find_epsilon.goal must be a goal such as"),
+        ({"goal": "right with 90 %", "k": 16}, "k must be at most the number of markers"),
+        ({"goal": "right with 90 %", "damping": 0}, "damping must be"),
+    ],
+)
+def test_what_is_wrong_is_said(asked, words):
+    with pytest.raises(sd.InvalidParameter, match=words):
+        sd.genomics.find_epsilon(**SIZES, **asked)
+
+
+def test_no_more_is_taken_than_fits():
+    def fits(epsilon):
+        if epsilon > Fraction(2):
+            raise sd.BudgetExceeded("too much")
+
+    with pytest.raises(sd.BudgetExceeded) as refused:
+        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, exact=True, fits=fits)
+    best = int(100 * success(2, exact=True))
+    assert f"with epsilon 2, the most that fits, it is right with {best} %" in str(refused.value)
+    assert sd.genomics.find_epsilon(goal="right with 25 %", **SIZES, exact=True, fits=fits) < 2
