@@ -57,7 +57,7 @@ class SessionBase:
         memory = None if ladder is None else Memory(ladder, self)
         self._form = csv or CsvFormat()
         opened = open_source(source, csv=self._form, name=name)
-        self._desk = Desk(opened, unit, payer, entropy, memory)
+        self._desk = Desk(opened, unit, payer, entropy, memory, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:
             raise InvalidParameter(
@@ -261,6 +261,7 @@ class SessionBase:
         epsilon: Number,
         noise: MeasureNoise | None = None,
         planned: bool = False,
+        part: int = 1,
         progress: Progress | None = None,
     ) -> Remeasured:
         """Measure the answers of an earlier release once more, and put both measurements together.
@@ -323,7 +324,7 @@ class SessionBase:
         """
         from sordino.session.remeasure import RemeasureRequest  # noqa: PLC0415 - few sessions need it
 
-        request = RemeasureRequest(release=release, epsilon=epsilon, noise=noise, planned=planned)
+        request = RemeasureRequest(release=release, epsilon=epsilon, noise=noise, planned=planned, part=part)
         return self._do(request, progress)
 
     @no_remnants

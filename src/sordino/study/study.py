@@ -282,7 +282,8 @@ class Study:
         return Ledger.open(self._ledger, account=self._account)
 
     def _open_desk(self, ledger: Ledger) -> Desk:
-        return Desk(open_source(self._source, csv=self._form), self.unit, ledger, SYSTEM).for_batch()
+        source = open_source(self._source, csv=self._form)
+        return Desk(source, self.unit, ledger, SYSTEM, form=self._form).for_batch()
 
     def _plan(self, run: str, ledger: Ledger, desk: Desk, started: Sequence[Started[Any]]) -> StudyPlan:
         planned = tuple(
