@@ -7,6 +7,8 @@ import click
 # Every option of these commands, in the order in which the help shows them.
 HEADINGS = {
     "What": [
+        "--release",
+        "--part",
         "--item",
         "--column",
         "--score",
@@ -76,6 +78,7 @@ HEADINGS = {
         "--force",
         "--adaptive",
         "--noise",
+        "--planned",
         "--measure-noise",
         "--split",
         "--correction",

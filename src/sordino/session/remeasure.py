@@ -125,7 +125,7 @@ class RemeasureRequest(Request[Remeasured]):
 
     def steps(self, table: Table) -> Steps[Remeasured]:
         """Ask the same question again, then put both measurements together."""
-        known = self._find(table)
+        known = self.find(table)
         asked = known.base.request
         if self.planned and asked.name == "variance":
             raise InvalidParameter(
@@ -146,7 +146,12 @@ class RemeasureRequest(Request[Remeasured]):
             fresh = end.value
         return join_looks(known, fresh, planned=self.planned, capped=table.unit.max_rows is not None)
 
-    def _find(self, table: Table) -> Known:
+    @property
+    def of_column(self) -> bool:
+        """Whether it is known already to be about numbers of a column: a plan asks."""
+        return isinstance(self.release, Known) and self.release.base.clips is not None
+
+    def find(self, table: Table) -> Known:
         """Return what is known of the earlier release, of this session or of its ledger."""
         if isinstance(self.release, Known):
             return self.release
