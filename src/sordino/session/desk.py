@@ -200,7 +200,15 @@ class Desk:
         made = release.result if isinstance(release, Pending) else release
         check_keepable(made)
         payer = self.payments.payer_of(made)
-        payer.keep(self._add_again(made, make_sheet(made, self.unit) if sheet is None else sheet))
+        plain = make_sheet(made, self.unit) if sheet is None else sheet
+        whole = self._add_again(made, plain)
+        try:
+            payer.keep(whole)
+        except InvalidParameter:
+            # By its length alone, which is public: it is kept without what measures it again.
+            if whole is plain:
+                raise
+            payer.keep(plain)
 
     def _add_again(self, release: Any, sheet: Sheet) -> Sheet:
         """Return a sheet with what measures its release again, where that is possible."""

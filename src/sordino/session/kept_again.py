@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -72,8 +72,7 @@ _UNREADABLE = (
 def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat) -> Sheet:
     """Return the sheet with what measures its release again.
 
-    Where the text would be too long for a ledger with that, or the labels stand for numbers that a function
-    of the caller's names, it is kept without.
+    Where labels stand for numbers that a function of the caller's names, it stays as it is.
     """
     request = known.base.request
     if is_named(getattr(request, "domain", None)):
@@ -90,12 +89,7 @@ def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, for
         "looks": [_write_look(rows) for rows in known.rows],
         "total": _write_total(known.total),
     }
-    whole = Sheet(**{field.name: getattr(sheet, field.name) for field in fields(sheet)} | {"again": said})
-    try:
-        whole.to_text()
-    except InvalidParameter:
-        return sheet
-    return whole
+    return replace(sheet, again=said)
 
 
 def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:

@@ -29,7 +29,7 @@ from sordino.estimators import (
     VarianceValue,
 )
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_again import ClippedAgain
+from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
@@ -43,7 +43,6 @@ from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.request import Progress
 from sordino.tabular import Kind, Record
 
-Clipped = ClippedSum | ClippedMean | ClippedVariance
 Estimator = Quantile | Quantiles | QuantilesWithIntervals | Clipped | ClippedAgain
 
 

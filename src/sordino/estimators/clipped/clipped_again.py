@@ -18,10 +18,16 @@ from sordino.constraints import to_fraction
 from sordino.cost import RDP, ZCDP, Pure
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import LEAST_STEPS, ClippedColumn
+from sordino.estimators.clipped.clipped_column import LEAST_STEPS
+from sordino.estimators.clipped.clipped_mean import ClippedMean
+from sordino.estimators.clipped.clipped_sum import ClippedSum
+from sordino.estimators.clipped.clipped_variance import ClippedVariance
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import pictured
 from sordino.remnants import no_remnants
+
+
+Clipped = ClippedSum | ClippedMean | ClippedVariance
 
 
 @final
@@ -55,7 +61,7 @@ class ClippedAgain:
     (True, 0.65)
     """
 
-    figure: ClippedColumn
+    figure: Clipped
     clips: tuple[Clip, ...]
     budget: Pure | ZCDP
 
@@ -122,10 +128,8 @@ class ClippedAgain:
         fresh_entropy(entropy, "ClippedAgain.release_one")
         clip, noise, records = self.clips[group], self.noises[group], known
         # Where their number is public a missing one counts as 0, moved into the clip.
-        if getattr(self.figure, "size_is_public", False):
-            records = known + missing
-            if isinstance(total, int):
-                total += missing * clip.missing
+        if isinstance(self.figure, ClippedMean) and self.figure.size_is_public:
+            total, records = total + missing * clip.missing, known + missing
         made = self.figure.add_noise(total, records, clip, noise, entropy=entropy)
         return replace(made, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 

@@ -182,12 +182,6 @@ class ClippedColumn(Mechanism):
         The totals are in steps of `noise`, which is public; `records` is their number where that is public.
         """
 
-    @abstractmethod
-    def add_noise(
-        self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
-    ) -> ClippedValue | Any:
-        """Return the figure of private totals with this noise: of another look, too. The caller pays for it."""
-
     @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""

@@ -147,6 +147,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
     ) -> ClippedValue:
         """Return the mean of private totals with this noise, as `finish` takes them; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedMean.add_noise")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, noise, known=n, entropy=entropy)

@@ -174,6 +174,7 @@ class ClippedSum(SummedColumn):
         entropy: Entropy,
     ) -> ClippedValue:
         """Return the private total of the clipped records with this noise; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedSum.add_noise")
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
         value, error = self.estimate(noisy, clip, noise, None)
         return self.result(

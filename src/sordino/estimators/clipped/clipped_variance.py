@@ -320,6 +320,7 @@ class ClippedVariance(SizedColumn):
         entropy: Entropy,
     ) -> VarianceValue:
         """Return the variance of private moments with this noise; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedVariance.add_noise")
         return self._finished(Moments(*map(int, total)), clip, noise, entropy=entropy)
 
     def estimate(
