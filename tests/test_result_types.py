@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pytest
 import sordino as sd
 from sordino import session as sessions
 from sordino.releases import Release
+from sordino.session.local import LocalReports
 from sordino.session.looks import KeptLook, read_look
 from sordino.tabular import Tabular
 
@@ -86,11 +88,9 @@ MADE = {
     "QuantileValue": lambda: opened().quantile("x", q=0.5, **COLUMN),
     "QuantileValues": lambda: opened().quantile("x", q=(0.25, 0.5), **COLUMN),
     "Remeasured": lambda: opened().remeasure(opened().sum("x", **COLUMN), epsilon=2),
-    "Reported": lambda: sd.Session(
-        pl.DataFrame({"x": [1.0, 2.0] * 200}),
-        unit=sd.PrivacyUnit.row(adjacency="replace-one"),
-        entropy=sd.Seeded(7),
-    ).randomize("x", lower=0, upper=50, epsilon=2),
+    "Reported": lambda: LocalReports(
+        mechanism=sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
+    ).release(iter([np.array([3.0, 5.0])]), entropy=sd.Seeded(7), write=lambda block: None),
     "ReportsMean": lambda: sd.mean_of_reports(
         sd.CompositeMechanism(lower=0, upper=100, epsilon=2).reports([30] * 500, entropy=sd.Seeded(7))
     ),
@@ -183,7 +183,6 @@ def test_a_result_is_a_table_everywhere(name):
 
 @every
 def test_a_result_has_a_picture(name):
-    pytest.importorskip("altair")
     chart = MADE[name]().plot()
     assert isinstance(chart, alt.Chart | alt.LayerChart)
     assert chart.to_dict()["$schema"]

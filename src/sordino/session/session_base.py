@@ -267,7 +267,8 @@ class SessionBase:
         """Measure the answers of an earlier release once more, and put both measurements together.
 
         The same question is asked again: rows are read again, and the noise is new. It needs no ladder, and
-        costs what a release of its own costs. `refine` is cheaper where the noise is Laplace noise and the
+        costs what a release of its own costs. Of a sum, a mean or a variance the clip stays as it was found,
+        and all of epsilon goes to the figure. `refine` is cheaper where the noise is Laplace noise and the
         session has a ladder; with Gaussian noise nothing is lost here.
 
         Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
@@ -278,15 +279,20 @@ class SessionBase:
 
         Parameters
         ----------
-        release : Count, Histogram, TopItems or Remeasured
+        release : Count, Histogram, TopItems, ClippedValue, VarianceValue, Groups, Remeasured or str
             Of this session, with Laplace or Gaussian noise that has not selected, and not within bounds. Of a
-            top k the items that were selected are measured.
+            top k the items that were selected are measured. A text is the id of a charge whose release the
+            ledger has kept (`keep`), also by another process: then this session must be about the same unit,
+            and columns of the same types.
         epsilon : number
             Budget of this look.
         noise : {"laplace", "gaussian"}, optional
             As for `count`.
         planned : bool
-            Say True only if all looks were settled before the first one was seen.
+            Say True only if all looks were settled before the first one was seen. Not of a variance.
+        part : int
+            Which release of a batch was meant, where `release` is an id: from 1, as `Ledger.read_release` has
+            it.
         progress : callable, optional
             As for `top_k`.
 
@@ -299,7 +305,10 @@ class SessionBase:
         Raises
         ------
         InvalidParameter
-            If the release is not such a release of this session. Before the charge.
+            If the release is not such a release of this session, or was kept without what measures it again.
+            Before the charge.
+        LedgerError
+            If the ledger has no such release, or its history does not hold. Before the charge.
         BudgetExceeded, LedgerConflict
             Before anything is read.
 
