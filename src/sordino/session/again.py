@@ -18,7 +18,7 @@ from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketGrid, ClippedSum, ClippedValue, ClippedVariance, VarianceValue
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_again import ClippedAgain
+from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look
 from sordino.session.noise_choice import MeasureNoise
@@ -30,7 +30,7 @@ from sordino.session.numbers import (
     choose_totals_rho,
 )
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
-from sordino.session.table_numbers import AgainReading, Clipped, Groups, TableNumbers
+from sordino.session.table_numbers import AgainReading, Groups, TableNumbers
 from sordino.session.top_k import TopKRequest
 
 UNKNOWN = (

@@ -136,10 +136,11 @@ def read_look(release: Any) -> Rows:
 
 def _read_totals(release: ClippedValue | VarianceValue) -> LookRow:
     """Return the totals that were released, in the unit of the values, or of a variance in record steps."""
-    clipped = isinstance(release, ClippedValue)
-    noisy, noise = (
-        (release.noisy, release.noise) if clipped else (release.totals.noisy, release.totals.noise)
-    )
+    noisy: Sequence[int | Fraction]
+    if isinstance(release, ClippedValue):
+        noisy, noise = release.noisy, release.noise
+    else:
+        noisy, noise = release.totals.noisy, release.totals.noise
     return build_row(
         [int(total) for total in noisy],
         law=noise.mechanism.noise,
@@ -148,7 +149,7 @@ def _read_totals(release: ClippedValue | VarianceValue) -> LookRow:
         records=release.records,
         origin=Origin(),
         # Distances from an end are not negative.
-        counts=clipped and len(noisy) > 1,
+        counts=isinstance(release, ClippedValue) and len(noisy) > 1,
     )
 
 

@@ -61,7 +61,14 @@ from sordino.session.request import (
     checked_later,
     is_unlisted,
 )
-from sordino.session.table_numbers import ColumnReading, Estimator, Figures, Groups, TableNumbers
+from sordino.session.table_numbers import (
+    ColumnReading,
+    Estimator,
+    Figures,
+    Groups,
+    Searching,
+    TableNumbers,
+)
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
@@ -112,7 +119,7 @@ class ColumnRequest(Request[R]):
     )
 
     @abstractmethod
-    def build_estimator(self, table: Table) -> Estimator:
+    def build_estimator(self, table: Table) -> Searching:
         """Return what releases the figures of a group."""
 
     def steps(self, table: Table) -> Steps[Any]:

@@ -329,7 +329,7 @@ class SessionBase:
         >>> again.cost.pure(), again.total.pure()
         (Fraction(1, 1), Fraction(3, 2))
         >>> round(rough.standard_error, 2), round(again.standard_error, 2)
-        (2.8, 1.21)
+        (2.8, 1.22)
         """
         from sordino.session.remeasure import RemeasureRequest  # noqa: PLC0415 - few sessions need it
 

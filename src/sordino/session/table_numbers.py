@@ -43,7 +43,9 @@ from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.request import Progress
 from sordino.tabular import Kind, Record
 
-Estimator = Quantile | Quantiles | QuantilesWithIntervals | Clipped | ClippedAgain
+Searching = Quantile | Quantiles | QuantilesWithIntervals | Clipped
+"""What counts in buckets first."""
+Estimator = Searching | ClippedAgain
 
 
 @final

@@ -30,7 +30,7 @@ from sordino.figures import Derivable
 from sordino.releases import HasInterval
 from sordino.remnants import no_remnants
 
-Pair = tuple[int, int]
+Pair = tuple[int | Fraction, int | Fraction]
 _WIDEST_CLIP = Fraction(1 << 500)
 _LARGEST_VARIANCE = Fraction(1, 4)
 """No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
@@ -397,10 +397,10 @@ class ClippedVariance(SizedColumn):
 # of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
 
 
-def _variance_of_three(above: Fraction | int, between: int, below: Fraction | int) -> Fraction:
+def _variance_of_three(above: Fraction | int, between: Fraction | int, below: Fraction | int) -> Fraction:
     """Return the variance that the three totals stand for; 0 if they are all 0."""
     total = Fraction(above + between + below)
-    return (above * below - Fraction(between**2, 4)) / total**2 if total else Fraction(0)
+    return (above * below - Fraction(between**2) / 4) / total**2 if total else Fraction(0)
 
 
 def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
@@ -418,10 +418,10 @@ def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
     return _limit_variance(least), _limit_variance(most)
 
 
-def _find_best_partner(one: int, between: int, ends: Pair) -> Fraction:
+def _find_best_partner(one: int | Fraction, between: int | Fraction, ends: Pair) -> Fraction:
     """Return where between the ends one of two totals makes the variance largest, given the other one."""
     # Next to a total of 0 it only rises.
-    best = between + one + Fraction(between**2, 2 * one) if one else Fraction(ends[1])
+    best = between + one + Fraction(between**2) / (2 * one) if one else Fraction(ends[1])
     return max(Fraction(ends[0]), min(Fraction(ends[1]), best))
 
 
