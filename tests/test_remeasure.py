@@ -182,7 +182,7 @@ REFUSED = {
     "of a mechanism": lambda s: sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(3),
     "of another session": lambda s: seeded().count(epsilon=1),
     "within bounds": lambda s: s.count(epsilon=1, bounds=(0, 1000)),
-    "of a sum": lambda s: s.sum("x", epsilon=1, lower=0, cap=10),
+    "of a quantile": lambda s: s.quantile("x", q=0.5, epsilon=1, lower=0, cap=10),
     "of a noisy histogram": lambda s: s.top_k("item", k=1, epsilon=1, domain=ITEMS, method="histogram"),
 }
 

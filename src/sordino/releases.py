@@ -42,7 +42,13 @@ def _fraction_to_number(value: Fraction) -> int | float:
 
 
 def parameters(mechanism: Any) -> dict[str, Any]:
-    """Return the public parameters of a mechanism, as its constructor takes them: a law by its name."""
+    """Return the public parameters of a mechanism, as its constructor takes them: a law by its name.
+
+    One that holds a whole other mechanism, or a release, lists what is said of it by itself.
+    """
+    if hasattr(mechanism, "list_parameters"):
+        listed: dict[str, Any] = mechanism.list_parameters()
+        return listed
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {
         # The constructor takes a law by its name; the object behind it holds more than parameters.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sordino._version import __version__
@@ -17,8 +17,8 @@ from sordino.receipt import Receipt
 
 SCHEMA = 1
 """The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
-FORM = 1
-"""The number of the form of a sheet; one of a higher number is refused, not guessed at."""
+FORM = 2
+"""The highest number of the form of a sheet; one of a higher number is refused, not guessed at."""
 MOST_CHARACTERS = 1 << 26
 """Of the text of a sheet that is kept: about half a million rows."""
 
@@ -42,6 +42,8 @@ class Sheet:
         Columns that a table leaves out; JSON and CSV have them.
     counts : bool
         Whether numbers of a table are about counts: then they have one digit after the point at most.
+    again : mapping of str to object, optional
+        What measures the release again from what a ledger has kept; it is never printed.
 
     Raises
     ------
@@ -64,6 +66,13 @@ class Sheet:
     notes: Sequence[str] = ()
     hidden: Sequence[str] = ()
     counts: bool = True
+    # Two sheets that print the same are the same.
+    again: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def form(self) -> int:
+        """The number of its form: older versions read one that says nothing to measure it again."""
+        return 1 if self.again is None else FORM
 
     def to_text(self) -> str:
         """Return the sheet as the text that a ledger keeps: one object of JSON, in ASCII."""
@@ -74,6 +83,7 @@ class Sheet:
             "notes": list(self.notes),
             "hidden": list(self.hidden),
             "counts": self.counts,
+            **({} if self.again is None else {"again": dict(self.again)}),
         }
         try:
             # Names are not sorted: their order is that of what is printed. And both databases take ASCII,
@@ -113,6 +123,7 @@ class Sheet:
         fits = (
             all(isinstance(getattr(sheet, name), kind) for name, kind in kinds.items())
             and all(isinstance(word, str) for word in (*sheet.columns, *sheet.notes, *sheet.hidden))
+            and isinstance(sheet.again, dict | None)
             and all(isinstance(row, dict) and row.keys() >= set(sheet.columns) for row in sheet.rows)
         )
         if not fits:

@@ -189,7 +189,8 @@ class Tabular:
         notes = [f"{type(self).__name__}, {rows} row{'' if rows == 1 else 's'}."]
         if rows > SHOWN_ROWS:
             notes.append(f"The first {SHOWN_ROWS} are shown.")
-        if release.simulated:
+        # What is made of releases need not know it.
+        if getattr(release, "simulated", False):
             notes.append("Simulated: its noise comes from a seed, and protects nobody.")
         cost = getattr(release, "cost", None)
         # What is made of releases has no cost of its own.
@@ -233,6 +234,9 @@ def list_own_records(own: Mapping[str, Any]) -> list[Record]:
     arrays = {name: value.tolist() for name, value in own.items() if isinstance(value, np.ndarray)}
     if not arrays:
         return [dict(own)]
+    # Labels are texts, and so no array.
+    if "labels" in own:
+        arrays = {"labels": list(own["labels"])} | arrays
     # The gap behind the last item may be missing.
     return [dict(zip(arrays, row, strict=True)) for row in zip_longest(*arrays.values())]
 

@@ -23,6 +23,7 @@ RELEASING = (
     "sum",
     "mean",
     "variance",
+    "remeasure",
     "randomize",
     "select",
 )

@@ -19,6 +19,7 @@ READ_NOTHING = {
     "plan": "spends nothing",
     "ledger": "keeps accounts",
     "report": "shows what was released",
+    "remeasure": "asks the ledger what was released: tests/cli/test_remeasure_command.py",
     "verify": "compares a statement with the history",
     "audit": "sees no real data",
 }

@@ -52,7 +52,7 @@ def test_noise_of_few_steps_keeps_its_pure_epsilon(epsilon):
     assert isinstance(made.total_cost, Pure)
     # The proof asks for so many steps at least, and there are fewer.
     steps = [made.noise_for(clip).mechanism for clip in list_clips(made)]
-    assert min(noise.sensitivity.bound / noise.step for noise in steps) < clipped_column._LEAST_STEPS
+    assert min(noise.sensitivity.bound / noise.step for noise in steps) < clipped_column.LEAST_STEPS
 
 
 def test_clips_that_are_narrow_beside_their_place_keep_their_pure_epsilon(monkeypatch):

@@ -236,12 +236,10 @@ def test_what_somebody_else_wrote_is_no_sheet(ledger, place):
 
 
 def test_a_form_of_a_newer_version_is_refused(ledger, monkeypatch):
-    from sordino.ledger.account import charge as charge_module
-
-    monkeypatch.setattr(charge_module, "FORM", 2)
+    monkeypatch.setattr(Sheet, "form", 3)
     charge = kept(ledger)
     refused(
-        lambda: ledger.read_release(charge.id), "in form 2 but this version of sordino knows forms up to 1"
+        lambda: ledger.read_release(charge.id), "in form 3 but this version of sordino knows forms up to 2"
     )
     spent(ledger)
 

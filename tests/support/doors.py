@@ -13,6 +13,7 @@ import numpy as np
 
 import sordino as sd
 from sordino.data import StepRange, Total
+from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
@@ -78,6 +79,16 @@ def _clipped_variance() -> Any:
     return sd.ClippedVariance(lower=0, **COLUMN)
 
 
+def _again(figure: Any, total: Any, entropy: Any) -> Any:
+    again = ClippedAgain(figure=figure, clips=(_clip(figure, sd.SYSTEM),), budget=sd.cost.Pure(epsilon=1))
+    return again.release_one(total, 3, 0, entropy=entropy)
+
+
+def _add_noise(figure: Any, total: Any, entropy: Any) -> Any:
+    clip = _clip(figure, sd.SYSTEM)
+    return figure.add_noise(total, 3, clip, figure.noise_for(clip), entropy=entropy)
+
+
 def _figure(plant: Any, entropy: Any) -> Any:
     total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
     return total.release(Figure(Total(int(plant), 3, 0), None), entropy=entropy)
@@ -131,17 +142,23 @@ DOORS: dict[str, Door] = {
     "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(
         _counts(_clipped_sum(), plant), entropy=entropy
     ),
+    "ClippedAgain.release_one": lambda plant, entropy: _again(_clipped_sum(), int(plant), entropy),
     "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(
         _counts(_clipped_mean(), plant), entropy=entropy
     ),
+    "ClippedMean.add_noise": lambda plant, entropy: _add_noise(_clipped_mean(), int(plant), entropy),
     "ClippedMean.finish": lambda plant, entropy: _clipped_mean().finish(
         int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedMean.release": _release(_clipped_mean),
+    "ClippedSum.add_noise": lambda plant, entropy: _add_noise(_clipped_sum(), int(plant), entropy),
     "ClippedSum.finish": lambda plant, entropy: _clipped_sum().finish(
         int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedSum.release": _release(_clipped_sum),
+    "ClippedVariance.add_noise": lambda plant, entropy: _add_noise(
+        _clipped_variance(), (3, 0, int(plant), int(plant)), entropy
+    ),
     "ClippedVariance.finish": lambda plant, entropy: _clipped_variance().finish(
         (3, 0, int(plant), int(plant)), _clip(_clipped_variance(), sd.SYSTEM), entropy=entropy
     ),

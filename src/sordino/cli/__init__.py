@@ -46,6 +46,7 @@ _COMMANDS = {
     "sum": ("numbers:total", "Release the sum of a column of numbers."),
     "mean": ("numbers", "Release the mean of a column of numbers."),
     "variance": ("numbers", "Release the variance and the standard deviation of a column of numbers."),
+    "remeasure": ("remeasure", "Measure a kept release again, and put both looks together."),
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
     "init": ("init", "Write a study of a table: its columns and a few questions, and no row."),

@@ -7,6 +7,8 @@ import click
 # Every option of these commands, in the order in which the help shows them.
 HEADINGS = {
     "What": [
+        "--release",
+        "--part",
         "--item",
         "--column",
         "--score",
@@ -77,6 +79,7 @@ HEADINGS = {
         "--force",
         "--adaptive",
         "--noise",
+        "--planned",
         "--measure-noise",
         "--split",
         "--correction",

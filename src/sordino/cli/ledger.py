@@ -16,6 +16,7 @@ from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
     NUMBER,
+    PART,
     REQUIRED_ACCOUNT as ACCOUNT,
     REQUIRED_LEDGER as URL,
     CsvOptions,
@@ -159,14 +160,7 @@ def accounts(url: str, form: str | None) -> None:
 @click.argument("charge", metavar="ID")
 @URL
 @ACCOUNT
-@click.option(
-    "--part",
-    type=int,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Which release, where a program has kept several of one batch.",
-)
+@PART
 @FORMAT
 @OUTPUT
 def release(

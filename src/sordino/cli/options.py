@@ -177,6 +177,14 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
 
 SOURCE = click.argument("source")
 # What is spent has to be meant, and what is planned spends nothing.
+PART = click.option(
+    "--part",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Which release, where a program has kept several of one batch.",
+)
 EPSILON = click.option(
     "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of this release; or --goal."
 )

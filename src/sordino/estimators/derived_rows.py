@@ -22,6 +22,7 @@ from sordino.constraints import SHARE, Number, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.figures import Combination, DerivedValue, Ratio, Term, find_far, read_terms, state
 
+_LEAST_VARIANCE = 1e-300
 _LARGEST_WEIGHT = 1000
 
 
@@ -242,7 +243,9 @@ def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tupl
 
 def weigh_looks(looks: Sequence[Term]) -> list[Fraction]:
     """Return the weights of independent looks at one answer: one over their variances, rounded, 1 in all."""
-    precisions = [1 / (look.law.variance * float(look.step) ** 2) for look in looks]
+    # Exact squares: those of floats may be 0, or infinite, where the steps are neither. Noise that is hardly
+    # ever there has a variance that is no float, and still one.
+    precisions = [1 / (Fraction(max(look.law.variance, _LEAST_VARIANCE)) * look.step**2) for look in looks]
     weights = [max(1, round(_LARGEST_WEIGHT * one / max(precisions))) for one in precisions]
     return [Fraction(weight, sum(weights)) for weight in weights]
 

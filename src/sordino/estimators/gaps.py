@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import differences
 from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, pictured, plain
+from sordino.tabular import Record, Tabular, list_own_records
 
 Selection = TopK | HybridTop | UnlistedTop | Positives
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ _TINY_VARIANCE = 1e-300  # a variance that has underflowed to 0 still divides
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Estimates:
+class Estimates(Tabular):
     """Estimates with their variances, both shape (k,); unbiased for fixed indices ("before selection").
 
     Attributes
@@ -57,6 +58,10 @@ class Estimates:
     def to_dict(self) -> dict[str, Any]:
         """Return both lists as JSON-ready values."""
         return dict(plain(vars(self)))
+
+    def list_records(self) -> list[Record]:
+        """Return the estimates, each with its variance."""
+        return list_own_records(vars(self))
 
 
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:

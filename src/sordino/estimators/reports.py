@@ -18,6 +18,7 @@ from sordino.constraints import FINITE, SHARE, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable
 from sordino.releases import Values, pictured, plain
+from sordino.tabular import Record, Tabular
 
 Reporter = CompositeMechanism | CompositeTable
 
@@ -27,7 +28,7 @@ _UNWRITTEN_SHARE = 1e-6  # of the output range: outputs are some 500 times as fa
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ReportsMean:
+class ReportsMean(Tabular):
     """The mean of what reports are about.
 
     Attributes
@@ -65,6 +66,12 @@ class ReportsMean:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         return dict(plain(vars(self)))
+
+    def list_records(self) -> list[Record]:
+        """Return the mean as one row."""
+        low, high = self.interval
+        named = {"estimate": self.value, "low": low, "high": high}
+        return [named | {"standard_error": self.standard_error, "reports": self.reports}]
 
 
 def mean_of_reports(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sordino.session.bounded_total import BoundedValue as BoundedValue
     from sordino.session.desk import Pending as Pending
     from sordino.session.local import LocalReports as LocalReports, Reported as Reported
+    from sordino.session.looks import KeptLook as KeptLook, KeptNumber as KeptNumber
     from sordino.session.plans.plan import Plan as Plan, PlannedChoice as PlannedChoice
     from sordino.session.plans.releases import Plans as Plans
     from sordino.session.plans.widths import PlannedFigure as PlannedFigure
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "desk": ("Pending",),
     "bounded_total": ("BoundedValue",),
+    "looks": ("KeptLook", "KeptNumber"),
     "remeasure": ("Remeasured", "RemeasuredRow"),
     "request": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),

@@ -22,11 +22,10 @@ class AskedBefore:
         """Remember what made a release; what refines or repeats another one has the request of that one."""
         if not isinstance(release, Release):
             return
-        # A release of a batch is held by what stands for it.
+        # A release of a batch is held by what stands for it. What comes from a ledger was asked elsewhere.
         before = getattr(request, "release", None)
-        first = request if before is None else self.find(getattr(before, "result", before))
-        if first is not None:
-            self._known[release] = first
+        first = None if before is None else self.find(getattr(before, "result", before))
+        self._known[release] = first or request
 
     def find(self, release: Any) -> Request[Any] | None:
         """Return what made a release of this session, else None."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
-from sordino.data import PrivacyUnit, Source
+from sordino.data import CsvFormat, PrivacyUnit, Source
 from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 from sordino.entropy import Entropy, renew
-from sordino.errors import DataSourceError, InvalidParameter, SordinoError
+from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
 from sordino.figures import Derivable
 from sordino.ledger import Ledger, Preview, Price
 from sordino.receipt import Receipt
@@ -85,7 +85,18 @@ class Errand:
 class Desk:
     """Charges before it reads, and reads before it releases."""
 
-    __slots__ = ("_readings", "_salt", "asked", "entropy", "ledger", "memory", "payments", "source", "unit")
+    __slots__ = (
+        "_readings",
+        "_salt",
+        "asked",
+        "entropy",
+        "form",
+        "ledger",
+        "memory",
+        "payments",
+        "source",
+        "unit",
+    )
 
     def __init__(
         self,
@@ -94,7 +105,10 @@ class Desk:
         ledger: Ledger | None,
         entropy: Entropy,
         memory: Memory | None = None,
+        form: CsvFormat | None = None,
     ) -> None:
+        # How a source of texts is written: what is kept says it to whoever reads it again.
+        self.form = form or CsvFormat()
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
         self._readings: Readings | None = None
@@ -106,7 +120,7 @@ class Desk:
         It runs once: what its releases share is dropped then.
         """
         source, readings = share_readings(self.source)
-        desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory)
+        desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory, self.form)
         desk.payments, desk.asked, desk._readings = self.payments, self.asked, readings
         desk._salt = None if readings is None else self.salt()
         return desk
@@ -186,7 +200,53 @@ class Desk:
         made = release.result if isinstance(release, Pending) else release
         check_keepable(made)
         payer = self.payments.payer_of(made)
-        payer.keep(make_sheet(made, self.unit) if sheet is None else sheet)
+        plain = make_sheet(made, self.unit) if sheet is None else sheet
+        whole = self._add_again(made, plain)
+        try:
+            payer.keep(whole)
+        except InvalidParameter:
+            # By its length alone, which is public: it is kept without what measures it again.
+            if whole is plain:
+                raise
+            payer.keep(plain)
+
+    def _add_again(self, release: Any, sheet: Sheet) -> Sheet:
+        """Return a sheet with what measures its release again, where that is possible."""
+        from sordino.session.kept_again import add_again  # noqa: PLC0415 - as above
+        from sordino.session.remeasure import recognize  # noqa: PLC0415
+
+        try:
+            known = recognize(release, self.asked)
+        except InvalidParameter:
+            # By its kind alone: a quantile, for one, is asked anew.
+            return sheet
+        return add_again(sheet, known, self.source, self.unit, self.form)
+
+    def recall(self, key: str, part: int) -> Any:
+        """Return what is known of a release that the ledger has kept, so that it can be measured again.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no ledger, it was kept without, or this session is about something else.
+        LedgerError
+            If the account has no such release, or its history does not hold.
+        """
+        from sordino.session.kept_again import read_again  # noqa: PLC0415 - few sessions need it
+
+        if self.ledger is None:
+            raise InvalidParameter(
+                "remeasure.release must be a release of this session: without a ledger none is kept. Give "
+                "Session a ledger, or the release itself."
+            )
+        sheet = self.ledger.read_release(key, part=part)
+        # What was kept would be believed: so all of the history is looked at first.
+        if not self.ledger.verify().sound:
+            raise LedgerError(
+                f"The history of account {self.ledger.account!r} does not hold, so what it has kept is not "
+                "believed; `sordino ledger verify` says where. Nothing was read or charged."
+            )
+        return read_again(sheet, self.source, self.unit, self.form, key)
 
     def _finish(self, started: Started[R], payer: Payer, receipt: Receipt, progress: Progress | None) -> R:
         """Let a release that is charged read and release.
@@ -303,6 +363,9 @@ class _InBatch:
     @property
     def asked(self) -> AskedBefore:
         return self.desk.asked
+
+    def recall(self, key: str, part: int) -> Any:
+        return self.desk.recall(key, part)
 
     def salt(self) -> bytes:
         return self.desk.salt()

@@ -26,7 +26,7 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import Pure, compose
+from sordino.cost import Cost, Pure, compose
 from sordino.data import Domain, NumberQuestion, StepRange, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -61,7 +61,14 @@ from sordino.session.request import (
     checked_later,
     is_unlisted,
 )
-from sordino.session.table_numbers import ColumnReading, Estimator, Figures, Groups, TableNumbers
+from sordino.session.table_numbers import (
+    ColumnReading,
+    Estimator,
+    Figures,
+    Groups,
+    Searching,
+    TableNumbers,
+)
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
@@ -112,7 +119,7 @@ class ColumnRequest(Request[R]):
     )
 
     @abstractmethod
-    def build_estimator(self, table: Table) -> Estimator:
+    def build_estimator(self, table: Table) -> Searching:
         """Return what releases the figures of a group."""
 
     def steps(self, table: Table) -> Steps[Any]:
@@ -352,37 +359,57 @@ class BoundedFigureRequest(ColumnRequest[R]):
 
     def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
         """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure."""
-        adjacency, groups = table.unit.adjacency, self.budgets
         whole = TableNumbers(
             estimator=pure,
-            adjacency=adjacency,
+            adjacency=table.unit.adjacency,
             labels=None if self.by is None else (),
-            groups_per_unit=groups,
+            groups_per_unit=self.budgets,
             shared=self.build_count(table),
         )
         # What finds groups has no other noise, and is part of what the release costs. Where they are listed
         # it costs nothing.
-        search = Pure(epsilon=self.epsilon_to_find)
-        paid = compose(whole.cost, search)
-        terms = find_terms(f"{self.name}.noise", table.price, paid, forced=self.noise == "gaussian")
-        if terms is None:
-            return None
-        # In a group a unit may leave and another one join: then its totals move twice as far.
-        steps = 2 if self.by is not None and adjacency == "replace-one" else 1
-        moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
-        each = steps * Fraction(pure.total_cost.pure())
-        rho = choose_rho(
-            terms,
-            self.noise,
-            # The noise of any clip is this noise, but for its unit.
-            LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
-            moved.over(groups, "l2"),
-            # The clip, what counts rows with a number, and what finds groups stay pure.
-            paid=paid,
-            beside=compose(whole.without_totals, search),
-            confidence=CONFIDENCE,
-        )
-        return None if rho is None else rho / (groups * steps**2)
+        return choose_totals_rho(self.name, self.noise, table, whole, Pure(epsilon=self.epsilon_to_find))
+
+
+def choose_totals_rho(
+    name: str, noise: MeasureNoise | None, table: Table, whole: TableNumbers, search: Cost
+) -> Fraction | None:
+    """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure.
+
+    Parameters
+    ----------
+    name : str
+        Of the release, for messages.
+    noise : {"laplace", "gaussian"} or None
+        What the user asks for; None leaves it to the rule.
+    table : Table
+        Its account decides.
+    whole : TableNumbers
+        The release with pure noise.
+    search : Cost
+        Of what finds groups.
+    """
+    adjacency, groups = table.unit.adjacency, whole.groups_per_unit
+    paid = compose(whole.cost, search)
+    terms = find_terms(f"{name}.noise", table.price, paid, forced=noise == "gaussian")
+    if terms is None:
+        return None
+    # In a group a unit may leave and another one join: then its totals move twice as far.
+    steps = 2 if whole.labels is not None and adjacency == "replace-one" else 1
+    moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
+    each = steps * Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
+    rho = choose_rho(
+        terms,
+        noise,
+        # The noise of any clip is this noise, but for its unit.
+        LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
+        moved.over(groups, "l2"),
+        # The clip, what counts rows with a number, and what finds groups stay pure.
+        paid=paid,
+        beside=compose(whole.without_totals, search),
+        confidence=CONFIDENCE,
+    )
+    return None if rho is None else rho / (groups * steps**2)
 
 
 @final

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
-from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
+from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.cost import compose
-from sordino.data import Domain
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
-from sordino.estimators import weigh_looks
-from sordino.figures import Combination, Term, read_terms
+from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.receipt import Receipt
 from sordino.releases import Release
-from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
+from sordino.session.again import Base, Known, find_known
 from sordino.session.desk import Pending
+from sordino.session.looks import Joined, find_true_ends, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import Request, Reservation, Steps, Table, checked_later
-from sordino.session.results import Count, Histogram
-from sordino.session.top_k import TopKRequest
-
-_UNKNOWN = (
-    "remeasure.release must be a count, a histogram or a measured top k of this session, with Laplace or "
-    "Gaussian noise that has not selected, and not within bounds. Ask for the same again."
-)
+from sordino.session.results import Count
+from sordino.session.table_numbers import Groups
 
 
 @final
@@ -42,15 +36,21 @@ class RemeasuredRow:
     Attributes
     ----------
     item : str or None
-        The label; None of a count alone.
+        The label; None of a figure alone.
     estimate : float
-        All looks together, each weighted by one over its variance, and moved into the interval.
+        All looks together, each weighted by one over its variance, and moved into the interval. Of a mean and
+        a variance it is the figure of such totals.
     low, high : float
-        The interval: of the last look alone, or with `planned` of all together.
+        The interval: of the last look alone, or with `planned` of all together. Of a column it is about
+        clipped records.
     true_low, true_high : float
-        The same for the true count, as every count of a session has it.
+        The same for the true count, as every count of a session has it; of a column for the records as they
+        are.
     measured : float
         The last look alone.
+    standard_error : float
+        Standard deviation of the estimate, before it is moved into its interval; of a mean and a variance to
+        first order.
     """
 
     item: str | None
@@ -60,6 +60,7 @@ class RemeasuredRow:
     true_low: float
     true_high: float
     measured: float
+    standard_error: float
 
 
 @final
@@ -71,8 +72,6 @@ class Remeasured(Release):
     ----------
     rows : tuple of RemeasuredRow
         A single one of a count.
-    standard_error : float
-        Standard deviation of each estimate, before it is moved into its interval.
     confidence : float
         Of the interval of each row.
     together : float
@@ -81,15 +80,22 @@ class Remeasured(Release):
         Whether intervals rest on your word that all looks were settled before the first one was seen.
     looks : tuple of Release
         The releases that it is made of, each with the noise of its own; the last one is new. Figures are made
-        of these (`derive`).
+        of these (`derive`). What comes from a ledger is a `KeptLook` there.
+    base : object
+        What asks the same once more.
     """
 
     rows: tuple[RemeasuredRow, ...]
-    standard_error: float
     confidence: float
     together: float
     planned: bool
     looks: tuple[Release, ...] = field(repr=False)
+    base: Base = field(repr=False)
+
+    @property
+    def standard_error(self) -> float:
+        """The largest one of a row."""
+        return max(row.standard_error for row in self.rows)
 
     def __iter__(self) -> Iterator[RemeasuredRow]:
         """Iterate over the rows."""
@@ -111,23 +117,26 @@ class RemeasureRequest(Request[Remeasured]):
 
     name: ClassVar[str] = "remeasure"
 
-    release: Any = parameter(checked_later, "A release of this session.")
+    release: Any = parameter(checked_later, "A release of this session, or the id of one that is kept.")
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
     noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
     planned: bool = parameter(TRUTH, "Whether all looks were settled before the first one.", default=False)
+    part: int = parameter(COUNT, "Which release of a batch that is kept under this id.", default=1)
 
     def steps(self, table: Table) -> Steps[Remeasured]:
         """Ask the same question again, then put both measurements together."""
-        # A release of a batch is held by what stands for it.
-        release = self.release.result if isinstance(self.release, Pending) else self.release
-        asked = table.asked.find(release)
-        before = release.looks if isinstance(release, Remeasured) else (release,)
-        # What has no noise of its own is refused now, and not when it is paid for.
-        known = [read_terms(look, "remeasure") for look in before] if asked is not None else []
-        again = _ask_again(asked, tuple(known[0]) if known else (), self.epsilon, self.noise)
-        inner = again.steps(table)
+        known = self.find(table)
+        asked = known.base.request
+        if self.planned and asked.name == "variance":
+            raise InvalidParameter(
+                "remeasure.planned must be False for a variance: the law of several looks together is known "
+                "of sums, means and counts alone."
+            )
+        inner = known.base.steps(table, self.epsilon, self.noise)
         reservation = next(inner)
-        detail = reservation.detail | {"remeasures": _name_charge(release)}
+        # What does not fit together is refused now, and not when it is paid for.
+        known.check(reservation.domain)
+        detail = reservation.detail | {"remeasures": known.charge}
 
         charged = yield Reservation(reservation.parts, detail, reservation.domain)
         try:
@@ -135,94 +144,112 @@ class RemeasureRequest(Request[Remeasured]):
         except StopIteration as end:
             # How a generator returns.
             fresh = end.value
-        looks = (*before, fresh)
-        return _join_looks(looks, [*known, read_terms(fresh, "remeasure")], release, planned=self.planned)
+        return join_looks(known, fresh, planned=self.planned, capped=table.unit.max_rows is not None)
+
+    @property
+    def of_column(self) -> bool:
+        """Whether it is known already to be about numbers of a column: a plan asks."""
+        return isinstance(self.release, Known) and self.release.base.clips is not None
+
+    def find(self, table: Table) -> Known:
+        """Return what is known of the earlier release, of this session or of its ledger."""
+        if isinstance(self.release, Known):
+            return self.release
+        if isinstance(self.release, str):
+            recalled: Known = table.recall(self.release, self.part)
+            return recalled
+        # A release of a batch is held by what stands for it.
+        release = self.release.result if isinstance(self.release, Pending) else self.release
+        return recognize(release, table.asked)
 
 
-def _ask_again(
-    asked: Request[Any] | None, names: tuple[Any, ...], epsilon: Number, noise: MeasureNoise | None
-) -> CountRequest | CountUnitsRequest | HistogramRequest:
-    """Return the request that measures the same answers.
+def recognize(release: Any, asked: Any) -> Known:
+    """Return what is known of a release of the session that has asked it.
 
     Raises
     ------
     InvalidParameter
-        If there is none.
+        If it cannot be measured again.
     """
-    if isinstance(asked, CountRequest | CountUnitsRequest | HistogramRequest) and asked.bounds is None:
-        domain = getattr(asked, "domain", None)
-        if (
-            isinstance(asked, HistogramRequest)
-            and isinstance(domain, Domain)
-            and domain.kind == "assumed public"
-        ):
-            # Those labels are public now; which ones the table has by now would not be.
-            return replace(asked, epsilon=epsilon, noise=noise, domain=list(names))
-        return replace(asked, epsilon=epsilon, noise=noise)
-    # Positions that a function names stand in the column, and not their names.
-    numbered = getattr(getattr(asked, "domain", None), "numbered", None)
-    if isinstance(asked, TopKRequest) and (numbered is None or numbered.name is None):
-        # What was selected is public now, and a domain like any other.
-        return HistogramRequest(
-            item=asked.item,
-            epsilon=epsilon,
-            domain=list(names),
-            where=asked.where,
-            simultaneous=asked.simultaneous,
-            noise=noise,
-        )
-    raise InvalidParameter(_UNKNOWN)
+    again = isinstance(release, Remeasured)
+    looks, base = (release.looks, release.base) if again else ((release,), None)
+    return find_known(release, asked.find(release), looks, base)
 
 
-def _name_charge(release: Any) -> str | None:
-    """Return the id of the charge of a release, None where nobody paid."""
-    receipt = release.receipt
-    return None if receipt is None else receipt.id
-
-
-def _join_looks(
-    looks: tuple[Release, ...], terms: list[dict[Any, Term]], release: Release, *, planned: bool
-) -> Remeasured:
-    """Return all looks as one release; the last one is new."""
-    fresh = cast("Count | Histogram", looks[-1])
-    weights = weigh_looks([next(iter(look.values())) for look in terms])
-    listed: list[Any] = [fresh] if isinstance(fresh, Count) else list(fresh.rows)
-    wrong = 1 - to_fraction(fresh.confidence)
+def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Remeasured:
+    """Return all looks as one release; `fresh` is new."""
+    kind = known.base.request.name
+    looks, reads = (*known.looks, fresh), [*known.rows, read_look(fresh)]
+    said_of: dict[Any, Any] = _list_said(fresh)
+    figures = _list_figures(fresh)
+    confidence = getattr(fresh, "confidence", 0.95)
+    wrong = 1 - to_fraction(confidence)
     rows = []
-    said_of = dict(zip(terms[-1], listed, strict=True))
     # In the order of the first look: that of a top k is by rank.
-    for name in terms[0]:
-        said = said_of[name]
-        made = Combination({look[name]: weight for look, weight in zip(terms, weights, strict=True)})
-        low, high, true_low, true_high = said.low, said.high, said.true_low, said.true_high
+    for name in reads[0]:
+        said, figure = said_of[name], figures.get(name)
+        joined = Joined.of([look[name] for look in reads])
+        value, error = joined.estimate(figure)
+        low, high = said.low, said.high
+        true_low, true_high = (
+            (said.true_low, said.true_high)
+            if figure is None
+            else find_true_ends(kind, said, capped=capped)
+        )
         if planned:
-            low, high = (float(end) for end in made.bound(wrong, planned=True))
-            # What is bounded for each unit has no upper end.
-            true_low, true_high = max(low, 0.0), true_high if math.isinf(true_high) else max(high, 0.0)
+            low, high = joined.bound(figure, wrong)
+            # What is bounded for each unit has no upper end, and neither have records that were clipped.
+            if figure is None:
+                true_low, true_high = max(low, 0.0), true_high if math.isinf(true_high) else max(high, 0.0)
+            else:
+                true_low = true_low if math.isinf(true_low) else low
         rows.append(
             RemeasuredRow(
-                item=None if isinstance(fresh, Count) else name,
-                estimate=min(max(float(made.value), low), high),
+                item=None if name == 0 else name,
+                estimate=min(max(float(value), low), high),
                 low=low,
                 high=high,
                 true_low=true_low,
                 true_high=true_high,
                 measured=said.estimate,
+                standard_error=error,
             )
         )
-    variances = [
-        float(weight * one.step) ** 2 * one.law.variance
-        for weight, one in zip(weights, (next(iter(look.values())) for look in terms), strict=True)
-    ]
     return Remeasured(
         rows=tuple(rows),
-        standard_error=math.sqrt(math.fsum(variances)),
-        confidence=fresh.confidence,
-        together=fresh.confidence if isinstance(fresh, Count) else fresh.together,
+        confidence=confidence,
+        together=_find_together(fresh, confidence, len(rows)),
         planned=planned,
         looks=looks,
+        base=known.base,
         mechanism=fresh.mechanism,
         cost=fresh.cost,
-        total=compose(release.total or release.cost, fresh.cost),
+        total=None if known.total is None else compose(known.total, fresh.cost),
         simulated=fresh.simulated or any(look.simulated for look in looks),
     )
+
+
+def _list_said(fresh: Any) -> dict[Any, Any]:
+    """Return what the new look says of each row."""
+    if isinstance(fresh, Groups):
+        return {row.item: row.release for row in fresh.rows}
+    rows = getattr(fresh, "rows", None)
+    return {0: fresh} if rows is None else {row.item: row for row in rows}
+
+
+def _list_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
+    """Return what has measured a column again, and which of its groups each row is; nothing of counts."""
+    again = fresh.mechanism
+    if not isinstance(again, ClippedAgain):
+        return {}
+    names = [row.item for row in fresh.rows] if isinstance(fresh, Groups) else [0]
+    return {name: (again, group) for group, name in enumerate(names)}
+
+
+def _find_together(fresh: Any, confidence: float, rows: int) -> float:
+    """Return the least probability with which all intervals hold."""
+    if isinstance(fresh, Count):
+        return confidence
+    said: float | None = getattr(fresh, "together", None)
+    # Nothing is known of how the intervals of groups depend on each other.
+    return max(0.0, float(1 - rows * (1 - to_fraction(confidence)))) if said is None else said

@@ -73,6 +73,10 @@ class Table(Protocol):
         """Which requests made the releases of this session (`AskedBefore`)."""
         ...
 
+    def recall(self, key: str, part: int) -> Any:
+        """Return what is known of a release that the ledger has kept (`Known`)."""
+        ...
+
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
         ...

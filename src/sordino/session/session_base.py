@@ -58,7 +58,7 @@ class SessionBase:
         memory = None if ladder is None else Memory(ladder, self)
         self._form = csv or CsvFormat()
         opened = open_source(source, csv=self._form, name=name, memory_limit=memory_limit)
-        self._desk = Desk(opened, unit, payer, entropy, memory)
+        self._desk = Desk(opened, unit, payer, entropy, memory, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:
             raise InvalidParameter(
@@ -262,12 +262,14 @@ class SessionBase:
         epsilon: Number,
         noise: MeasureNoise | None = None,
         planned: bool = False,
+        part: int = 1,
         progress: Progress | None = None,
     ) -> Remeasured:
         """Measure the answers of an earlier release once more, and put both measurements together.
 
         The same question is asked again: rows are read again, and the noise is new. It needs no ladder, and
-        costs what a release of its own costs. `refine` is cheaper where the noise is Laplace noise and the
+        costs what a release of its own costs. Of a sum, a mean or a variance the clip stays as it was found,
+        and all of epsilon goes to the figure. `refine` is cheaper where the noise is Laplace noise and the
         session has a ladder; with Gaussian noise nothing is lost here.
 
         Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
@@ -278,15 +280,20 @@ class SessionBase:
 
         Parameters
         ----------
-        release : Count, Histogram, TopItems or Remeasured
+        release : Count, Histogram, TopItems, ClippedValue, VarianceValue, Groups, Remeasured or str
             Of this session, with Laplace or Gaussian noise that has not selected, and not within bounds. Of a
-            top k the items that were selected are measured.
+            top k the items that were selected are measured. A text is the id of a charge whose release the
+            ledger has kept (`keep`), also by another process: then this session must be about the same unit,
+            and columns of the same types.
         epsilon : number
             Budget of this look.
         noise : {"laplace", "gaussian"}, optional
             As for `count`.
         planned : bool
-            Say True only if all looks were settled before the first one was seen.
+            Say True only if all looks were settled before the first one was seen. Not of a variance.
+        part : int
+            Which release of a batch was meant, where `release` is an id: from 1, as `Ledger.read_release` has
+            it.
         progress : callable, optional
             As for `top_k`.
 
@@ -299,7 +306,10 @@ class SessionBase:
         Raises
         ------
         InvalidParameter
-            If the release is not such a release of this session. Before the charge.
+            If the release is not such a release of this session, or was kept without what measures it again.
+            Before the charge.
+        LedgerError
+            If the ledger has no such release, or its history does not hold. Before the charge.
         BudgetExceeded, LedgerConflict
             Before anything is read.
 
@@ -320,11 +330,11 @@ class SessionBase:
         >>> again.cost.pure(), again.total.pure()
         (Fraction(1, 1), Fraction(3, 2))
         >>> round(rough.standard_error, 2), round(again.standard_error, 2)
-        (2.8, 1.21)
+        (2.8, 1.22)
         """
         from sordino.session.remeasure import RemeasureRequest  # noqa: PLC0415 - few sessions need it
 
-        request = RemeasureRequest(release=release, epsilon=epsilon, noise=noise, planned=planned)
+        request = RemeasureRequest(release=release, epsilon=epsilon, noise=noise, planned=planned, part=part)
         return self._do(request, progress)
 
     @no_remnants

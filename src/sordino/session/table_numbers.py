@@ -15,7 +15,7 @@ from typing import Any, cast, final
 
 from sordino.cost import ZCDP, Composition, Cost, Pure, compose, repeat
 from sordino.data import Domain, NumberQuestion, StepRange
-from sordino.data.questions.step_query import SquareTotal
+from sordino.data.questions.step_query import SquareTotal, Total
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators import (
     BucketCounts,
@@ -29,6 +29,7 @@ from sordino.estimators import (
     VarianceValue,
 )
 from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
@@ -42,7 +43,9 @@ from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.request import Progress
 from sordino.tabular import Kind, Record
 
-Estimator = Quantile | Quantiles | QuantilesWithIntervals | ClippedSum | ClippedMean | ClippedVariance
+Searching = Quantile | Quantiles | QuantilesWithIntervals | Clipped
+"""What counts in buckets first."""
+Estimator = Searching | ClippedAgain
 
 
 @final
@@ -164,6 +167,48 @@ class ColumnReading:
 
 
 @final
+@dataclass(frozen=True)
+class Totals:
+    """Private totals of a table within clips that an earlier release has found, one of each group.
+
+    `known` and `missing` are those of `Numbers`.
+    """
+
+    totals: tuple[Total | SquareTotal, ...] = field(repr=False)
+    known: int = field(repr=False)
+    missing: int = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
+class AgainReading:
+    """Adds up the records of a column within clips that are public: what `Totals` are made from."""
+
+    question: NumberQuestion
+    again: ClippedAgain
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels of the groups."""
+        return self.question.domain
+
+    @property
+    def ranges(self) -> list[StepRange]:
+        """Where records are moved to, in each group."""
+        return [StepRange(clip.low, clip.high, clip.step) for clip in self.again.clips]
+
+    def run(self, *, progress: Progress | None = None) -> Totals:
+        """Read the rows, after the charge; private."""
+        squares = isinstance(self.again.figure, ClippedVariance)
+        found: tuple[Total | SquareTotal, ...] = (
+            self.question.square_totals(self.ranges, progress=progress)
+            if squares
+            else self.question.totals(self.ranges, progress=progress)
+        )
+        return Totals(found, sum(one.known for one in found), sum(one.missing for one in found))
+
+
+@final
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TableNumbers:
     """An estimator that reads a table, for each of its groups: what a charge releases.
@@ -203,8 +248,10 @@ class TableNumbers:
     @property
     def without_totals(self) -> Cost:
         """What is spent beside the totals of sums and means: on clips, and on counting what was a number."""
-        clips = self._repeat_cost(cast("ClippedSum | ClippedMean", self.estimator).search.cost)
-        return clips if self.shared is None else compose(clips, self.shared.cost)
+        search = getattr(self.estimator, "search", None)
+        # Within clips that were found before nothing is looked for.
+        parts = [] if search is None else [self._repeat_cost(search.cost)]
+        return compose(*parts, *([] if self.shared is None else [self.shared.cost]))
 
     def _cost_of_figures(self) -> Cost:
         return self._repeat_cost(self.estimator.cost)
@@ -230,7 +277,7 @@ class TableNumbers:
         return self.estimator.exact
 
     @no_remnants
-    def release(self, numbers: Numbers | Figures, *, entropy: Entropy) -> Any:
+    def release(self, numbers: Numbers | Figures | Totals, *, entropy: Entropy) -> Any:
         """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
         fresh_entropy(entropy, "TableNumbers.release")
         figures = self._release_figures(numbers, entropy)
@@ -242,11 +289,24 @@ class TableNumbers:
             return QuantileValues(replace(one, numbers_share=share, cost=self.cost) for one in figures)
         return replace(figures, numbers_share=share, cost=compose(figures.cost, share.cost))
 
-    def _release_figures(self, numbers: Numbers | Figures, entropy: Entropy) -> Any:
+    def _release_figures(self, numbers: Numbers | Figures | Totals, entropy: Entropy) -> Any:
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
             found: list[Any] = [
                 estimator.release(figure, entropy=entropy) for figure in cast("Figures", numbers).figures
+            ]
+        elif isinstance(estimator, ClippedAgain):
+            found = [
+                estimator.release_one(
+                    _take_total(estimator.figure, total, clip),
+                    total.known,
+                    total.missing,
+                    group=group,
+                    entropy=entropy,
+                )
+                for group, (total, clip) in enumerate(
+                    zip(cast("Totals", numbers).totals, estimator.clips, strict=True)
+                )
             ]
         elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
@@ -278,7 +338,7 @@ def _cost_of_two_steps(cost: Cost) -> Cost:
 
 
 def _release_clipped(
-    estimator: ClippedSum | ClippedMean | ClippedVariance, numbers: Numbers, entropy: Entropy
+    estimator: Clipped, numbers: Numbers, entropy: Entropy
 ) -> list[ClippedValue | VarianceValue]:
     """Return the figure of each group: find the clips first, then read the rows once more."""
     # Each clip is a private release of its own, so the second read may depend on it.
@@ -289,7 +349,7 @@ def _release_clipped(
     if isinstance(estimator, ClippedVariance):
         squares = numbers.question.square_totals(ranges)
         return [
-            estimator.finish(_moments(counts, clip, total), clip, entropy=entropy)
+            estimator.finish(_moments(counts.records - total.known, clip, total), clip, entropy=entropy)
             for (counts, clip), total in zip(pairs, squares, strict=True)
         ]
     found: list[ClippedValue | VarianceValue] = []
@@ -307,11 +367,18 @@ def _release_clipped(
     return found
 
 
-def _moments(counts: BucketCounts, clip: Clip, total: SquareTotal) -> Moments:
+def _take_total(figure: Any, total: Total | SquareTotal, clip: Clip) -> int | Moments:
+    """Return what a figure adds noise to, of what an engine has added up within its clip; private."""
+    if isinstance(figure, ClippedVariance):
+        return _moments(total.missing, clip, cast("SquareTotal", total))
+    return total.steps
+
+
+def _moments(missing: int, clip: Clip, total: SquareTotal) -> Moments:
     """Return what an engine added up as distances from the lower end of the clip."""
     return Moments(
         known=total.known,
-        missing=counts.records - total.known,
+        missing=missing,
         first=total.steps - total.known * clip.low,
         second=total.squares,
     )

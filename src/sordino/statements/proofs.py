@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 COMPOSED = {
     "TableNumbers": ("groups.md", "numbers-share.md", "numbers.md"),
     "QuantilesWithIntervals": ("quantile-interval.md",),
+    "ClippedAgain": ("clipped-again.md",),
     "BoundedTotal": ("bounded-figures.md", "folded.md"),
     "LocalReports": ("composite.md", "reports.md"),
 }

@@ -292,7 +292,8 @@ class Study:
         return Ledger.open(self._ledger, account=self._account)
 
     def _open_starter(self, ledger: Ledger) -> Starter:
-        desk = Desk(open_source(self._source, csv=self._form), self.unit, ledger, SYSTEM)
+        source = open_source(self._source, csv=self._form)
+        desk = Desk(source, self.unit, ledger, SYSTEM, form=self._form)
         return Starter(self._document, self.budget, self._form, desk)
 
     def _plan(

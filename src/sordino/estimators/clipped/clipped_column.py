@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -46,7 +47,7 @@ MISS_PROBABILITY = Fraction(1, 20)
 
 # Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at least a
 # quarter of that; and where epsilon is at least so large, their noise has as many steps as are said to be.
-_WIDE_CLIP, _LEAST_EPSILON, _LEAST_STEPS = 1 << 30, Fraction(1, 1 << 18), 1 << 10
+_WIDE_CLIP, _LEAST_EPSILON, LEAST_STEPS = 1 << 30, Fraction(1, 1 << 18), 1 << 10
 
 
 def _find_total_cost(search: ClipSearch, budget: Pure | ZCDP) -> Pure | RDP | ZCDP:
@@ -56,7 +57,7 @@ def _find_total_cost(search: ClipSearch, budget: Pure | ZCDP) -> Pure | RDP | ZC
     if isinstance(budget, ZCDP) or not wide or budget.epsilon_ < _LEAST_EPSILON:
         return budget
     # More steps cost less ("Laplace totals" on the proof page), and these are nearly as good as any number.
-    return RDP(laplace=budget.epsilon_, laplace_steps=_LEAST_STEPS)
+    return RDP(laplace=budget.epsilon_, laplace_steps=LEAST_STEPS)
 
 
 class ClippedColumn(Mechanism):
@@ -166,8 +167,20 @@ class ClippedColumn(Mechanism):
         return self.search.grid
 
     @abstractmethod
-    def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip: each figure says which totals it adds up."""
+    def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
+        """Return the noise of the totals for this clip: each figure says which totals it adds up.
+
+        With a `budget` it is that of another look at the same clip, else what is left of epsilon.
+        """
+
+    @abstractmethod
+    def estimate(
+        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
+    ) -> tuple[Fraction, float]:
+        """Return the figure that noisy totals stand for, in the unit of the values, and its standard error.
+
+        The totals are in steps of `noise`, which is public; `records` is their number where that is public.
+        """
 
     @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:

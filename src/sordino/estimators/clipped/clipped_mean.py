@@ -10,11 +10,13 @@ Floats: none after records are whole numbers of steps; the released floats are e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
 from sordino.claims import Claim
+from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn, SummedColumn
@@ -65,20 +67,21 @@ class ClippedMean(SummedColumn, SizedColumn):
     True
     """
 
-    def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip.
+    def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
+        """Return the noise of the totals for this clip, or of another look with a `budget` of its own.
 
-        Its bound is how far the totals of neighbors may be apart: in the L1 norm, with `total_rho` in the L2
-        norm.
+        Its bound is how far the totals of neighbors may be apart: in the L1 norm, where a rho pays in the
+        L2 norm.
         """
+        paid = budget or self.total_budget
         # Each record moves the totals by the width of the clip, in either norm at most.
         bound = self.moved_records * (clip.high - clip.low)
-        if self.total_rho is not None and not self.size_is_public and self.adjacency == "replace-one":
+        if isinstance(paid, ZCDP) and not self.size_is_public and self.adjacency == "replace-one":
             # What leaves and what joins are distances, none negative: two vectors at a right angle at most.
             # So they are apart by sqrt(2) times what either may be, rounded up, and not by twice that.
             bound = math.isqrt(bound**2 // 2 - 1) + 1
         return TotalNoise(
-            budget=self.total_budget,
+            budget=paid,
             bound=bound,
             totals=1 if self.size_is_public else 2,
             record_step=clip.step,
@@ -106,6 +109,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         return self._finished(
             self.totals(values, clip),
             clip,
+            self.noise_for(clip),
             known=len(values) if self.size_is_public else None,
             entropy=entropy,
         )
@@ -136,13 +140,26 @@ class ClippedMean(SummedColumn, SizedColumn):
         """
         fresh_entropy(entropy, "ClippedMean.finish")
         self.check_clip(clip, "finish")
+        return self.add_noise(total, records, clip, self.noise_for(clip), entropy=entropy)
+
+    @no_remnants
+    def add_noise(
+        self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
+    ) -> ClippedValue:
+        """Return the mean of private totals with this noise, as `finish` takes them; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedMean.add_noise")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
-            return self._finished((whole,), clip, known=n, entropy=entropy)
+            return self._finished((whole,), clip, noise, known=n, entropy=entropy)
         # The distances from either end, from the sum and the number of the records.
-        return self._finished(
-            (whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy
-        )
+        apart = (whole - n * clip.low, n * clip.high - whole)
+        return self._finished(apart, clip, noise, known=None, entropy=entropy)
+
+    def estimate(
+        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
+    ) -> tuple[Fraction, float]:
+        """Return the mean, within the clip, and the standard deviation of its noise."""
+        return _estimate_mean(clip, noise, noisy, records)
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
@@ -160,19 +177,24 @@ class ClippedMean(SummedColumn, SizedColumn):
         return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
 
     def _finished(
-        self, totals: tuple[int, ...], clip: Clip, *, known: int | None, entropy: Entropy
+        self,
+        totals: tuple[int, ...],
+        clip: Clip,
+        noise: TotalNoise,
+        *,
+        known: int | None,
+        entropy: Entropy,
     ) -> ClippedValue:
         renew(entropy)  # the second stage: the values were read since the clip was found
-        noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
-        value, error = _estimate_mean(clip, noise, noisy, known)
+        value, error = self.estimate(noisy, clip, noise, known)
         return self.result(
             value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated
         )
 
 
 def _estimate_mean(
-    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
+    clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
 ) -> tuple[Fraction, float]:
     """Return the mean, within the clip, and the standard deviation of its noise.
 

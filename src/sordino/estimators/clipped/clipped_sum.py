@@ -10,11 +10,13 @@ Floats: none after records are whole numbers of steps; the released floats are e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from sordino.claims import Claim
 from sordino.constraints import FINITE, Number, OrNone, shown
+from sordino.cost import ZCDP, Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
@@ -91,8 +93,8 @@ class ClippedSum(SummedColumn):
             )
         self.check_noise()
 
-    def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the sum for this clip.
+    def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
+        """Return the noise of the sum for this clip, or of another look at it that has a `budget` of its own.
 
         Its bound is how far the sums of neighbors may be apart.
         """
@@ -100,7 +102,7 @@ class ClippedSum(SummedColumn):
         # place of another one moves it by at most the width. Of one number that is every norm.
         apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
         return TotalNoise(
-            budget=self.total_budget,
+            budget=budget or self.total_budget,
             bound=self.rows_per_unit * apart,
             totals=1,
             record_step=clip.step,
@@ -159,12 +161,24 @@ class ClippedSum(SummedColumn):
         """
         fresh_entropy(entropy, "ClippedSum.finish")
         self.check_clip(clip, "finish")
-        noise = self.noise_for(clip)
+        return self.add_noise(total, 0, clip, self.noise_for(clip), entropy=entropy)
+
+    @no_remnants
+    def add_noise(
+        self,
+        total: Any,
+        records: int,  # noqa: ARG002 - a sum does not need their number
+        clip: Clip,
+        noise: TotalNoise,
+        *,
+        entropy: Entropy,
+    ) -> ClippedValue:
+        """Return the private total of the clipped records with this noise; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedSum.add_noise")
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
-        # The deviation of the noise alone: what clipping cut off is known to nobody.
-        error = math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
+        value, error = self.estimate(noisy, clip, noise, None)
         return self.result(
-            noisy[0] * noise.step,
+            value,
             error,
             clip=clip,
             noise=noise,
@@ -172,6 +186,19 @@ class ClippedSum(SummedColumn):
             records=None,
             simulated=entropy.simulated,
         )
+
+    def estimate(
+        self,
+        noisy: Sequence[int | Fraction],
+        clip: Clip,  # noqa: ARG002 - the same for every clip
+        noise: TotalNoise,
+        records: int | None,  # noqa: ARG002
+    ) -> tuple[Fraction, float]:
+        """Return the sum, and the standard deviation of its noise alone.
+
+        What clipping cut off is known to nobody.
+        """
+        return noisy[0] * noise.step, math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
 
 
 # A value just below an edge: there a record loses most. The search finds it beyond all edges before, and

@@ -9,12 +9,14 @@ Floats: none before the release; its floats are exact fractions, rounded once, a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
 from sordino.claims import Claim
 from sordino.constraints import SHARE, TRUTH, Number
+from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
@@ -28,7 +30,7 @@ from sordino.figures import Derivable
 from sordino.releases import HasInterval
 from sordino.remnants import no_remnants
 
-Pair = tuple[int, int]
+Pair = tuple[int | Fraction, int | Fraction]
 _WIDEST_CLIP = Fraction(1 << 500)
 _LARGEST_VARIANCE = Fraction(1, 4)
 """No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
@@ -77,6 +79,7 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
     interval: tuple[float, float]
     found: Clip = field(repr=False)
     totals: NoisyMoments = field(repr=False)
+    records: int | None = field(repr=False)
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
         """Return an interval for the variance of the clipped records at another confidence than 95 %.
@@ -150,7 +153,7 @@ class NoisyMoments:
         w, in steps of the records.
     """
 
-    noisy: tuple[int, ...]
+    noisy: tuple[int | Fraction, ...]
     noise: TotalNoise
     records: Fraction | None
     width: int
@@ -239,8 +242,11 @@ class ClippedVariance(SizedColumn):
     True
     """
 
-    def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip, which are counted in squares of its steps."""
+    def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
+        """Return the noise of the totals for this clip, which are counted in squares of its steps.
+
+        With a `budget` it is that of another look.
+        """
         width = clip.high - clip.low
         # The narrowest and the widest clip are tried when the parameters are given. So no clip that is found
         # later is refused here, and no square of one is beyond what floats hold.
@@ -251,7 +257,7 @@ class ClippedVariance(SizedColumn):
             )
         square = width**2
         return TotalNoise(
-            budget=self.total_budget,
+            budget=budget or self.total_budget,
             # Rounded up: 16/3 of it, where one record takes the place of another.
             bound=-(-16 * square // 3) if self.size_is_public else self.moved_records * square,
             totals=2 if self.size_is_public else 3,
@@ -278,7 +284,7 @@ class ClippedVariance(SizedColumn):
         """
         fresh_entropy(entropy, "ClippedVariance.release")
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
-        return self._finished(self.moments(values, clip), clip, entropy=entropy)
+        return self._finished(self.moments(values, clip), clip, self.noise_for(clip), entropy=entropy)
 
     @no_remnants
     def finish(self, moments: Moments, clip: Clip, *, entropy: Entropy = SYSTEM) -> VarianceValue:
@@ -301,7 +307,30 @@ class ClippedVariance(SizedColumn):
         """
         fresh_entropy(entropy, "ClippedVariance.finish")
         self.check_clip(clip, "finish")
-        return self._finished(Moments(*map(int, moments)), clip, entropy=entropy)
+        return self.add_noise(moments, 0, clip, self.noise_for(clip), entropy=entropy)
+
+    @no_remnants
+    def add_noise(
+        self,
+        total: Any,
+        records: int,  # noqa: ARG002 - the moments know it
+        clip: Clip,
+        noise: TotalNoise,
+        *,
+        entropy: Entropy,
+    ) -> VarianceValue:
+        """Return the variance of private moments with this noise; the caller pays for it."""
+        fresh_entropy(entropy, "ClippedVariance.add_noise")
+        return self._finished(Moments(*map(int, total)), clip, noise, entropy=entropy)
+
+    def estimate(
+        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
+    ) -> tuple[Fraction, float]:
+        """Return the variance, and the standard deviation of its noise to first order."""
+        width = clip.high - clip.low
+        value, error = self._combine(noisy, noise, width, records).estimate()
+        square = (width * clip.step) ** 2
+        return value * square, error * float(square)
 
     @no_remnants
     def moments(self, values: Any, clip: Clip) -> Moments:
@@ -331,25 +360,32 @@ class ClippedVariance(SizedColumn):
         # All three add up to w^2 for every record.
         return moments.known * width**2 - between - second, between, second
 
-    def _finished(self, moments: Moments, clip: Clip, *, entropy: Entropy) -> VarianceValue:
+    def _combine(
+        self, noisy: Sequence[int | Fraction], noise: TotalNoise, width: int, records: int | None
+    ) -> NoisyMoments:
+        """Return noisy totals with what their figure needs."""
+        known = None if records is None else Fraction(max(1, records) * width**2, 1 << noise.shift)
+        return NoisyMoments(tuple(noisy), noise, known, width)
+
+    def _finished(
+        self, moments: Moments, clip: Clip, noise: TotalNoise, *, entropy: Entropy
+    ) -> VarianceValue:
         renew(entropy)  # the second stage: the values were read since the clip was found
-        noise = self.noise_for(clip)
         noisy = noise.noisy(self._totals(moments, clip), entropy)
-        width, records = clip.high - clip.low, None
-        if self.size_is_public:
-            records = Fraction(max(1, moments.known + moments.missing) * width**2, 1 << noise.shift)
-        totals = NoisyMoments(noisy, noise, records, width)
-        value, error = totals.estimate()
-        variance, _ = _scale_ends((value, value), clip)
+        # Where their number is public it is that of all records, with a number or without.
+        records = moments.known + moments.missing if self.size_is_public else None
+        totals = self._combine(noisy, noise, clip.high - clip.low, records)
+        value, error = self.estimate(noisy, clip, noise, records)
         return VarianceValue(
-            value=variance,
-            standard_deviation=math.sqrt(variance),
+            value=float(value),
+            standard_deviation=math.sqrt(value),
             clip=clip.ends,
             capped=clip.capped,
-            standard_error=error * float(width * clip.step) ** 2,
+            standard_error=error,
             interval=_scale_ends(totals.ends(MISS_PROBABILITY), clip),
             found=clip,
             totals=totals,
+            records=records,
             mechanism=self,
             cost=self.cost,
             simulated=clip.simulated or entropy.simulated,
@@ -361,10 +397,10 @@ class ClippedVariance(SizedColumn):
 # of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
 
 
-def _variance_of_three(above: Fraction | int, between: int, below: Fraction | int) -> Fraction:
+def _variance_of_three(above: Fraction | int, between: Fraction | int, below: Fraction | int) -> Fraction:
     """Return the variance that the three totals stand for; 0 if they are all 0."""
     total = Fraction(above + between + below)
-    return (above * below - Fraction(between**2, 4)) / total**2 if total else Fraction(0)
+    return (above * below - Fraction(between**2) / 4) / total**2 if total else Fraction(0)
 
 
 def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
@@ -382,10 +418,10 @@ def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
     return _limit_variance(least), _limit_variance(most)
 
 
-def _find_best_partner(one: int, between: int, ends: Pair) -> Fraction:
+def _find_best_partner(one: int | Fraction, between: int | Fraction, ends: Pair) -> Fraction:
     """Return where between the ends one of two totals makes the variance largest, given the other one."""
     # Next to a total of 0 it only rises.
-    best = between + one + Fraction(between**2, 2 * one) if one else Fraction(ends[1])
+    best = between + one + Fraction(between**2) / (2 * one) if one else Fraction(ends[1])
     return max(Fraction(ends[0]), min(Fraction(ends[1]), best))
 
 

@@ -23,7 +23,7 @@ from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
-from sordino.sheet import FORM, Sheet
+from sordino.sheet import Sheet
 
 _USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
@@ -385,10 +385,10 @@ class Charge:
             digest, part = chained(text), self._sheets
             kept = {
                 "part": part,
-                "form": FORM,
+                "form": sheet.form,
                 "digest": digest,
                 "sheet": text,
-                "body": body_of(part=part, form=FORM, digest=digest, characters=len(text)),
+                "body": body_of(part=part, form=sheet.form, digest=digest, characters=len(text)),
             }
             if not self._do(schema.KEEP, kept):
                 raise LedgerConflict(

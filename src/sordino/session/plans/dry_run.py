@@ -202,7 +202,8 @@ class DryRun:
         rehearsed: bool = False,
     ) -> None:
         # A desk of its own, whose salts come from a seed: those of the session draw what they would anyway.
-        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.memory)
+        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.memory, desk.form)
+        self._desk.asked = desk.asked
         self._before = tuple(before)
         self.request = request
         self._reads_in_order = request.name == "randomize"
@@ -278,4 +279,7 @@ class DryRun:
         return self._over(replace(source, backend=SchemaOnly(source.backend.dialect)))
 
     def _over(self, source: Source) -> Desk:
-        return Desk(source, self._desk.unit, self._desk.ledger, Seeded(SEED), self._desk.memory)
+        known = self._desk
+        desk = Desk(source, known.unit, known.ledger, Seeded(SEED), known.memory, known.form)
+        desk.asked = known.asked
+        return desk

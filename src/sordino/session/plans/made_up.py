@@ -18,11 +18,11 @@ from sordino.data import CountQuestion, Counts, StepRange, Total
 from sordino.data.questions.records import RecordQuestion
 from sordino.data.questions.step_query import SquareTotal
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts
+from sordino.estimators import BucketCounts, ClippedVariance
 from sordino.session.bounded_total import Figure
 from sordino.session.numbers import TotalReading
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
-from sordino.session.table_numbers import ColumnReading, Figures, Numbers
+from sordino.session.table_numbers import AgainReading, ColumnReading, Figures, Numbers, Totals
 
 MOST_LISTED = 1 << 20
 """Of a range at most so many labels have a count above 0."""
@@ -116,6 +116,17 @@ class MadeUp:
         known = total.known * groups
         records = known if reading.of_mean else None
         return Figures((Figure(total, records),) * groups, known, 0)
+
+    @answer.register
+    def _(self, reading: AgainReading) -> Totals:
+        groups = len(reading.ranges)
+        found: list[Any] = []
+        for clip in reading.ranges:
+            low, high = float(clip.low * clip.step), float(clip.high * clip.step)
+            column = _Column(self._list_numbers(Ends(low, high, (high - low) / 1000), groups))
+            squares = isinstance(reading.again.figure, ClippedVariance)
+            found += column.square_totals([clip]) if squares else column.totals([clip])
+        return Totals(tuple(found), sum(one.known for one in found), 0)
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
         return self.shape.draw_numbers(ends, max(1, self.rows // groups), self.seed)

@@ -98,6 +98,11 @@ class Planner:
     ) -> None:
         self._desk, self._form, self._before, self._ask = desk, form, before, ask
 
+    def settle(self, request: Request[Any]) -> Request[Any]:
+        """Return a request that knows what it is about: an earlier release is looked up once, for all runs."""
+        find = getattr(request, "find", None)
+        return request if find is None else replace(cast("Any", request), release=find(self._desk))
+
     def make(
         self, request: Request[Any], *, like: Any, rows: Any, runs: Any, rehearsed: bool = False
     ) -> Plan:
@@ -260,7 +265,7 @@ class Planner:
         number = COUNT(f"{request.name}.rows", _guess_rows(request) if rows is None else rows)
         if number > _MOST_ROWS:
             raise InvalidParameter(f"{request.name}.rows must be at most {_MOST_ROWS}; got {number}.")
-        of_column = hasattr(request, "cap")
+        of_column = hasattr(request, "cap") or getattr(request, "of_column", False)
         if like is None or is_shape(like):
             written = (like,) if like is not None else OF_COLUMNS if of_column else OF_LABELS
             shapes = [parse_shape(text) for text in written]
@@ -341,6 +346,7 @@ def name_figures(request: Any) -> tuple[str, ...]:
                 "sum": "the sum",
                 "mean": "the mean",
                 "variance": "the variance",
+                "remeasure": "each figure",
             }.get(request.name, "each count"),
         )
     grouped = getattr(request, "by", None) is not None

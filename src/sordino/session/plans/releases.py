@@ -43,14 +43,14 @@ class Plans:
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}
         goal = asked.pop("goal", None)
         if goal is None:
-            return self._planner.make(_capture(name, given, asked), **own)
+            return self._planner.make(self._planner.settle(_capture(name, given, asked)), **own)
         wish = parse_goal(name, goal)
         if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
             raise InvalidParameter(
                 f"{name}.goal takes the place of epsilon, which is looked for; got both. Leave one of them "
                 "out."
             )
-        return self._planner.seek(_capture(name, given, asked), wish, **own)
+        return self._planner.seek(self._planner.settle(_capture(name, given, asked)), wish, **own)
 
     def top_k(self, *given: Any, **asked: Any) -> Plan:
         """Plan `Session.top_k`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
@@ -87,6 +87,10 @@ class Plans:
     def variance(self, *given: Any, **asked: Any) -> Plan:
         """Plan `Session.variance`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
         return self._make("variance", given, asked)
+
+    def remeasure(self, *given: Any, **asked: Any) -> Plan:
+        """Plan `Session.remeasure`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
+        return self._make("remeasure", given, asked)
 
     def randomize(self, *given: Any, **asked: Any) -> Plan:
         """Plan `Session.randomize`: the same parameters, and `like`, `rows`, `runs` and `goal`."""

@@ -1,0 +1,341 @@
+"""What a kept release says beside its sheet, so that another process can measure the same again.
+
+It is in no format that is printed: numbers as exact texts, the request, the clips and the laws of the noise.
+All of it was released, or is public. Others may have written it, so everything is checked before it is used,
+and nothing in it decides what a look costs, or how far answers move: the session says that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from sordino.constraints import exact
+from sordino.cost import ZCDP, Cost, Pure
+from sordino.data import CsvFormat, PrivacyUnit, Source
+from sordino.errors import InvalidParameter, LedgerError, SordinoError
+from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance
+from sordino.figures import Origin
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from sordino.releases import parameters
+from sordino.session.again import Base, Clips, Known, is_named
+from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
+from sordino.session.looks import KeptLook, Rows, build_row
+from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
+from sordino.sheet import Sheet
+
+FORM = 1
+"""The number of the form of what is said here; one of a higher number is refused, not guessed at."""
+_REQUESTS: dict[str, Any] = {
+    one.name: one
+    for one in (
+        CountRequest,
+        CountUnitsRequest,
+        HistogramRequest,
+        SumRequest,
+        MeanRequest,
+        VarianceRequest,
+    )
+}
+_FIGURES: dict[str, Any] = {one.__name__: one for one in (ClippedSum, ClippedMean, ClippedVariance)}
+_LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
+# Of a request: what is said of it, beside its labels, its budget and what its clips say.
+_SAID = {
+    "count": ("where",),
+    "count_distinct_units": ("where",),
+    "histogram": ("item", "where", "simultaneous"),
+}
+_OF_COLUMN = ("column", "where", "by", "groups_per_unit", "strict_types")
+_FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)
+# Noise of other laws is released by nothing here; beyond these numbers floats have no digits for it.
+_LEAST_RATE, _LEAST_STEP = Fraction(1, 1 << 90), Fraction(1, 1 << 900)
+_OF_FIGURE = ("cap", "lower", "growth", "unit")
+NOT_KEPT = (
+    "remeasure.release must be the id of a release that was kept with what measures it again: a count, a "
+    "histogram, a measured top k, a sum, a mean or a variance, kept by this version or a later one. Ask for "
+    "the same again."
+)
+_UNREADABLE = (
+    "What the ledger has kept to measure this release again is nothing that sordino has written. `sordino "
+    "ledger verify` tells whether it was changed. Nothing was read or charged."
+)
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat) -> Sheet:
+    """Return the sheet with what measures its release again.
+
+    Where labels stand for numbers that a function of the caller's names, it stays as it is.
+    """
+    request = known.base.request
+    if is_named(getattr(request, "domain", None)):
+        return sheet
+    names = _SAID.get(request.name, _OF_COLUMN)
+    said = {
+        "form": FORM,
+        "unit": {"column": unit.column, "adjacency": unit.adjacency, "max_rows": unit.max_rows},
+        "text": _write_form(form),
+        "types": _list_types(source, request, unit),
+        "request": {"name": request.name} | {name: getattr(request, name) for name in names},
+        "labels": None if set(known.rows[0]) == {0} else list(known.rows[0]),
+        "clips": _write_clips(known.base.clips, list(known.rows[0])),
+        "looks": [_write_look(rows) for rows in known.rows],
+        "total": _write_total(known.total),
+    }
+    return replace(sheet, again=said)
+
+
+def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:
+    """Return the declared types of the columns that are asked about."""
+    named = [getattr(request, name, None) for name in ("item", "column", "by")]
+    return {
+        name: source.columns[name]
+        for name in dict.fromkeys([*named, unit.column])
+        if name is not None and name in source.columns
+    }
+
+
+def _write_form(form: CsvFormat) -> dict[str, Any]:
+    """Return how a source of texts is written."""
+    said = {field.name: getattr(form, field.name) for field in fields(form)}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in said.items()} | {
+        "columns": list(form.columns)
+    }
+
+
+def _write_clips(clips: Clips | None, names: list[Any]) -> dict[str, Any] | None:
+    """Return what has found the clips, and after how many tests each was found."""
+    if clips is None:
+        return None
+    said = {
+        # Whole numbers are those of JSON; no float would be the exact number.
+        name: str(exact(value)) if isinstance(value, float | Fraction | Decimal) else value
+        for name, value in parameters(clips.figure).items()
+    }
+    found = {0: clips.found[0]} if clips.labels is None else dict(zip(clips.labels, clips.found, strict=True))
+    return {
+        "figure": type(clips.figure).__name__,
+        "parameters": said,
+        # In the order of the labels.
+        "tests": [list(found[name].tests) for name in names],
+    }
+
+
+def _write_look(rows: Rows) -> dict[str, Any]:
+    """Return the laws of a look, each once, and its numbers in steps."""
+    laws: dict[tuple[Any, ...], int] = {}
+    listed = []
+    for row in rows.values():
+        first = row.terms[0]
+        each = 1 if row.records is None else max(1, row.records)
+        law = (
+            first.law.name,
+            str(first.law.rate),
+            str(first.step * each),
+            str(first.rounded * each),
+            row.records,
+            first.counts,
+        )
+        place = laws.setdefault(law, len(laws))
+        listed.append([place, *(int(term.value / term.step) for term in row.terms)])
+    return {"laws": [list(law) for law in laws], "rows": listed}
+
+
+def _write_total(total: Cost | None) -> dict[str, str] | None:
+    """Return what all looks cost, as an epsilon or else as a rho; None if it is neither."""
+    if total is None:
+        return None
+    for name, amount in (("epsilon", total.pure()), ("rho", total.zcdp())):
+        if isinstance(amount, Fraction | int) or math.isfinite(amount):
+            return {name: str(Fraction(amount))}
+    return None
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat, charge: str) -> Known:
+    """Return what is known of a kept release, for a session about the same.
+
+    Raises
+    ------
+    InvalidParameter
+        If it was kept without, or the session differs in its unit, its types or how its texts are written.
+    LedgerError
+        If somebody else has written it.
+    """
+    said = check_again(sheet)
+    own = PrivacyUnit(**_guarded(lambda: dict(said["unit"])))
+    if own != unit:
+        raise InvalidParameter(
+            "remeasure.release must be a release with the unit of this session; it has "
+            f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session {unit.identity}, "
+            f"{unit.adjacency}, max_rows {unit.max_rows}."
+        )
+    base, labels = _guarded(lambda: _read_base(said))
+    if said["types"] != _list_types(source, base.request, unit) or said["text"] != _write_form(form):
+        raise InvalidParameter(
+            "remeasure.release must be a release of columns with the types that they have now, in files that "
+            "are written as they were (CsvFormat); they differ. Ask for the same again."
+        )
+    rows = _guarded(lambda: [_read_look(look, labels) for look in said["looks"]])
+    total = _guarded(lambda: _read_total(said["total"]))
+    looks = _guarded(lambda: tuple(KeptLook.of(one, charge) for one in rows))
+    if not looks:
+        _refuse()
+    return Known(base=base, looks=looks, rows=rows, total=total, charge=charge)
+
+
+def check_again(sheet: Sheet) -> dict[str, Any]:
+    """Return what a sheet says beside; refuse one that says nothing, or in a newer form."""
+    if sheet.again is None:
+        raise InvalidParameter(NOT_KEPT)
+    said = dict(sheet.again)
+    form = said.get("form")
+    if isinstance(form, int) and form > FORM:
+        raise LedgerError(
+            f"The release is kept to be measured again in form {form}, and this version of sordino knows "
+            f"forms up to {FORM}; use a newer sordino."
+        )
+    if form != FORM or not {"unit", "text", "types", "request", "labels", "clips", "looks", "total"} <= set(said):
+        _refuse()
+    return said
+
+
+def read_kept_request(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat, dict[str, Any]]:
+    """Return the unit of a kept release, how its source is written, and what was asked.
+
+    Raises
+    ------
+    InvalidParameter, LedgerError
+        As `read_again` does.
+    """
+    said = check_again(sheet)
+    unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
+    # It is only told here: what is asked again is read once more, and checked.
+    asked = {
+        name: value for name, value in _guarded(lambda: dict(said["request"])).items() if isinstance(value, str)
+    }
+    return unit, form, asked
+
+
+def _refuse() -> NoReturn:
+    raise LedgerError(_UNREADABLE)
+
+
+def _guarded(read: Callable[[], Any]) -> Any:
+    """Read what others may have written: whatever is wrong with it is one sentence."""
+    try:
+        return read()
+    except LedgerError:
+        raise
+    except (SordinoError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+        pass
+    return _refuse()
+
+
+def _read_form(said: Mapping[str, Any]) -> CsvFormat:
+    return CsvFormat(**{**said, "columns": tuple(said["columns"])})
+
+
+def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
+    """Return what asks again, and the labels of the rows."""
+    asked, labels = dict(said["request"]), said["labels"]
+    kind = _REQUESTS[asked.pop("name")]
+    if set(asked) != set(_SAID.get(kind.name, _OF_COLUMN)):
+        _refuse()
+    listed = labels is None or (
+        isinstance(labels, list)
+        and all(isinstance(one, str) for one in labels)
+        and 0 < len(set(labels)) == len(labels)
+    )
+    if not listed:
+        _refuse()
+    clips, more = _read_clips(said["clips"], labels)
+    # Labels are those of a histogram, or of groups; clips those of a column.
+    labelled = asked["by"] is not None if "by" in asked else kind is HistogramRequest
+    if (clips is None) != (kind.name in _SAID) or (labels is not None) != labelled:
+        _refuse()
+    if clips is not None:
+        more |= {"numbers_share": 0}
+    if labels is not None:
+        more["domain"] = labels
+    # Another budget takes its place.
+    request = kind(**asked, **more, epsilon=1)
+    return Base(request=request, clips=clips), [0] if labels is None else labels
+
+
+def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict[str, Any]]:
+    """Return the clips, and what they say of a request: each is one that its search can find."""
+    if said is None:
+        return None, {}
+    kind = _FIGURES[said["figure"]]
+    given = {
+        name: _read_number(value) if isinstance(value, str) and name != "adjacency" else value
+        for name, value in said["parameters"].items()
+    }
+    figure = kind(**given)
+    searches = {"both": 2}.get(figure.search.sides, 1)
+    edges = figure.grid.size if figure.search.sides == "above" else figure.grid.size // 2
+    found = []
+    for tests in said["tests"]:
+        fits = all(one is None or (type(one) is int and 1 <= one <= edges) for one in tests)
+        if len(tests) != searches or not fits:
+            _refuse()
+        found.append(figure.search.clip(tuple(tests), simulated=False))
+    if len(found) != (1 if labels is None else len(labels)):
+        _refuse()
+    clips = Clips(figure=figure, labels=None if labels is None else tuple(labels), found=tuple(found))
+    return clips, {name: given[name] for name in _OF_FIGURE}
+
+
+def _read_look(said: Mapping[str, Any], labels: list[Any]) -> Rows:
+    """Return the rows of a look."""
+    laws = [_read_law(*one) for one in said["laws"]]
+    origin, rows = Origin(), {}
+    for label, (place, *numbers) in zip(labels, said["rows"], strict=True):
+        if not all(type(one) is int for one in (place, *numbers)) or place < 0:
+            _refuse()
+        rows[label] = build_row(numbers, origin=origin, **laws[place])
+    return rows
+
+
+def _read_law(name: Any, rate: Any, step: Any, rounded: Any, records: Any, counts: Any) -> dict[str, Any]:
+    """Return what is known of the noise of some rows."""
+    found = {
+        "law": _LAWS[name](_read_number(rate)),
+        "step": _read_number(step),
+        "rounded": _read_number(rounded),
+        "records": records,
+        "counts": counts,
+    }
+    fits = (
+        _LEAST_RATE <= found["law"].rate <= 1 / _LEAST_RATE
+        and _LEAST_STEP <= found["step"] <= 1 / _LEAST_STEP
+        # An answer was rounded by a step at most, if at all.
+        and found["rounded"] in {0, found["step"]}
+        and (records is None or (type(records) is int and records >= 0))
+        and isinstance(counts, bool)
+    )
+    return found if fits else _refuse()
+
+
+def _read_number(text: Any) -> Fraction:
+    """Return a number that is written as a fraction: short enough that it cannot fill the memory."""
+    return Fraction(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else _refuse()
+
+
+def _read_total(said: Any) -> Cost | None:
+    if said is None:
+        return None
+    [(name, amount)] = said.items()
+    if name == "epsilon":
+        return Pure(epsilon=_read_number(amount))
+    return ZCDP(rho=_read_number(amount)) if name == "rho" else _refuse()
