@@ -56,6 +56,7 @@ def test_parameters_are_those_that_the_requests_declare():
     [
         ("k = 2", "kk = 2", "has no key 'kk'. Did you mean 'k'"),
         ('share = 0.25\n\n[[release]]\nkind = "top_k"', 'shre = 0.25\n\n[[release]]\nkind = "top_k"', "Did you mean 'share'"),
+        ('path = "orders.csv"', 'path = "orders.csv"\nmemory_limit = "1MB"', "source.memory_limit must be a size of at least 512 MiB"),
         ("epsilon = 2", "epsilom = 2", "[budget] has no key 'epsilom'. Did you mean 'epsilon'"),
         ("max_rows = 3", "max_row = 3", "[unit] has no key 'max_row'. Did you mean 'row' or 'max_rows'"),
         ("path = ", "paht = ", "Did you mean 'path'"),
@@ -225,3 +226,8 @@ def test_an_address_that_is_written_wrongly_is_not_shown(tmp_path, url):
     said = refused(tmp_path, STUDY.replace('"budget.db"', f'"{url}"'), sd.LedgerError)
     assert "may hold a password" in said
     assert "geheim" not in said
+
+
+def test_a_limit_of_memory_is_that_of_the_engine(tmp_path):
+    path = put_shop(tmp_path, STUDY.replace("[source]\n", '[source]\nmemory_limit = "1 GB"\n'))
+    assert sd.Study.load(path)._source.memory_limit == 10**9

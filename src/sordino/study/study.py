@@ -155,7 +155,7 @@ class Study:
         self.unit = read_unit(document)
         self.budget: BudgetTable = read_declared(document, "budget", BudgetTable)
         account: AccountTable = read_declared(document, "account", AccountTable)
-        self._source, self._form = read_source(document, folder)
+        self._source = read_source(document, folder)
         url = document.expand(account.ledger, ("account", "ledger"))
         self._ledger, self._account = locate_ledger(folder, url), account.name
         self._owner: Owner = guard(document, ("owner",), lambda: Owner(document.tree.get("owner", {})))
@@ -292,9 +292,10 @@ class Study:
         return Ledger.open(self._ledger, account=self._account)
 
     def _open_starter(self, ledger: Ledger) -> Starter:
-        source = open_source(self._source, csv=self._form)
-        desk = Desk(source, self.unit, ledger, SYSTEM, form=self._form)
-        return Starter(self._document, self.budget, self._form, desk)
+        path, form, memory = self._source
+        source = open_source(path, csv=form, memory_limit=memory)
+        desk = Desk(source, self.unit, ledger, SYSTEM, form=form)
+        return Starter(self._document, self.budget, form, desk)
 
     def _plan(
         self,

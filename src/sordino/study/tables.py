@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import MISSING, fields
 from fractions import Fraction
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, NamedTuple, cast, final
 
 from sordino.constraints import (
     NOT_NEGATIVE,
@@ -19,6 +19,7 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.data import CsvFormat, PrivacyUnit
+from sordino.data.sources.memory import read_memory_limit
 from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.store import store_at
@@ -163,12 +164,20 @@ def guard(document: Document, place: tuple[str | int, ...], build: Any) -> Any:
     raise refused
 
 
-SOURCE_KEYS = ("path", *list_names(CsvFormat))
+SOURCE_KEYS = ("path", "memory_limit", *list_names(CsvFormat))
 UNIT_KEYS = ("row", *list_names(PrivacyUnit))
 
 
-def read_source(document: Document, folder: str) -> tuple[str, CsvFormat]:
-    """Return the source of a study, as a session takes it, and how its texts are written."""
+class StudySource(NamedTuple):
+    """The table of a study, as `open_source` takes it."""
+
+    path: str
+    form: CsvFormat
+    memory_limit: int | None
+
+
+def read_source(document: Document, folder: str) -> StudySource:
+    """Return the source of a study: a file is named from its folder."""
     said = dict(document.take_table("source"))
     document.check_keys(said, ("source",), SOURCE_KEYS, "[source]")
     path = said.pop("path", None)
@@ -176,11 +185,18 @@ def read_source(document: Document, folder: str) -> tuple[str, CsvFormat]:
         document.refuse(
             ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
         )
+    memory = said.pop("memory_limit", None)
+    if memory is not None:
+        memory = guard(
+            document,
+            ("source", "memory_limit"),
+            lambda: read_memory_limit("source.memory_limit", memory),
+        )
     columns = said.get("columns")
     if isinstance(columns, list):
         said["columns"] = tuple(columns)
     form = guard(document, ("source",), lambda: CsvFormat(**said))
-    return locate_source(folder, document.expand(path, ("source", "path"))), form
+    return StudySource(locate_source(folder, document.expand(path, ("source", "path"))), form, memory)
 
 
 def locate_source(folder: str, source: str) -> str:
