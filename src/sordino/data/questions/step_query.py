@@ -18,6 +18,7 @@ from typing import NamedTuple, final
 from sordino.constraints import POWER_OF_TWO, shown
 from sordino.data.questions.numbers import NumberKind
 from sordino.errors import InvalidParameter
+from sordino.estimators.clipped.step_ladder import Rung, StepLadder
 from sordino.grid import CLAMP
 
 DIGITS = 18
@@ -122,6 +123,45 @@ def added_up(
         f"SELECT {group}{total} FROM (SELECT {group}{steps} FROM {rows} AS kept) AS counted"
         + " GROUP BY grp" * grouped
     )
+
+
+def write_ladder_steps(
+    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: StepLadder
+) -> str:
+    """Return the steps of `x` on the rung of its bucket; NULL if it is missing.
+
+    Parameters
+    ----------
+    write_steps : callable
+        Returns the steps of `x` within a range, as `step_query` adds them up.
+    write_cut : callable
+        Returns the least number of the type that reaches an edge, in SQL; None if there is none.
+    ladder : StepLadder
+        The rungs.
+    """
+    first, *others = ladder.rungs
+    cases = []
+    # From the highest rung down: the first edge that a number reaches says on which one it is.
+    for rung in reversed(others):
+        cut = write_cut(Fraction(float(ladder.grid.edges[rung.start - 1])))
+        if cut is not None:
+            cases.append(f"WHEN x >= {cut} THEN {write_steps(_find_range(rung))}")
+    lowest = write_steps(_find_range(first))
+    return f"CASE {' '.join(cases)} ELSE {lowest} END" if cases else lowest
+
+
+def _find_range(rung: Rung) -> StepRange:
+    return StepRange(rung.low, rung.high, rung.step)
+
+
+def ladder_steps(kind: NumberKind, ladder: StepLadder) -> str:
+    """Return the steps of `x` on its rung, in the words of the embedded engine."""
+
+    def write_cut(edge: Fraction) -> str | None:
+        cut = kind.cut(edge)
+        return None if cut is None else _cast_end(cut, kind)
+
+    return write_ladder_steps(partial(_write_steps, kind), write_cut, ladder)
 
 
 def _write_by_group(ranges: Sequence[StepRange], write: Callable[[StepRange], str]) -> str:

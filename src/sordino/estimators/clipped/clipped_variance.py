@@ -18,9 +18,9 @@ from sordino.constraints import SHARE, TRUTH, Number
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import MISS_PROBABILITY, SizedColumn
+from sordino.estimators.clipped.clipped_column import SizedColumn
 from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
-from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
+from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.column_release import ColumnRelease
