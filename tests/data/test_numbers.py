@@ -260,7 +260,7 @@ def test_which_questions_are_refused(tmp_path):
             "groups_per_unit must be",
         ),
         ({"by": "g", "domain": ["a"], "groups_per_unit": 2}, InvalidParameter, "one group"),
-        ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 65536 groups"),
+        ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 262144 groups"),
         (
             {"by": "g", "domain": sd.Domain.range(0, 9000), "grid": GRIDS["fine"]},
             InvalidParameter,

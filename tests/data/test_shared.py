@@ -89,7 +89,9 @@ def ask_all(source):
         found.append(([one.counts.tolist() for one in counted.buckets], counted.known, counted.missing))
         ranges = RANGE * max(1, len(question.groups))
         found += [question.totals(ranges), question.square_totals(ranges)]
-        added = prepare_numbers(source, question.unit, column="price", grid=GRID, salt=SALT, ladder=LADDER, **more)
+        added = prepare_numbers(
+            source, question.unit, column="price", grid=GRID, salt=SALT, ladder=LADDER, **more
+        )
         found.append(state(added.sums()))
     return found
 

@@ -89,7 +89,7 @@ def test_steps_divide_those_of_every_clip_that_holds_the_bucket(subject):
         assert -CLAMP <= rung.low <= rung.high <= CLAMP
     for clip in all_clips(subject.search):
         first, last = clip.inside
-        own = [2.0**int(e) for e in ladder.exponents[first : last + 1]]
+        own = [2.0 ** int(e) for e in ladder.exponents[first : last + 1]]
         assert first <= last
         assert max(own) <= clip.step
         assert clip.bottom <= clip.low < clip.high <= clip.top <= clip.high + 1
@@ -181,7 +181,14 @@ def hostile(clip, ladder):
     ends += [float(edges[first - 1]), float(np.nextafter(edges[first - 1], -np.inf))] if first else [0.0]
     units = [*ends, None, -1e9, 1e9, 0.3]
     fine = float(min(rung.step for rung in ladder.rungs))
-    bases = [(), (fine,), (float(clip.step) - fine,), (0.3, 0.7), (ends[0],) * 3, (0.3 + float(clip.step) / 3,)]
+    bases = [
+        (),
+        (fine,),
+        (float(clip.step) - fine,),
+        (0.3, 0.7),
+        (ends[0],) * 3,
+        (0.3 + float(clip.step) / 3,),
+    ]
     return units, bases
 
 
@@ -267,7 +274,9 @@ def test_sums_of_floats_are_convicted():
     values = [huge, *small, -huge]
     orders = {sum(values), sum([huge, -huge, *small])}
     assert len(orders) == 2
-    exact = {BucketSums.of(list(order), ladder).add_up([clip])[0] for order in (values, [huge, -huge, *small])}
+    exact = {
+        BucketSums.of(list(order), ladder).add_up([clip])[0] for order in (values, [huge, -huge, *small])
+    }
     assert len(exact) == 1
 
 
@@ -281,7 +290,9 @@ def test_many_groups_are_what_each_is_alone(parts):
     alone = [BucketSums.of(values, ladder) for values in parts]
     together = BucketSums(
         ladder=ladder,
-        group=np.concatenate([np.full(one.bucket.size, place) for place, one in enumerate(alone)]).astype(int),
+        group=np.concatenate([np.full(one.bucket.size, place) for place, one in enumerate(alone)]).astype(
+            int
+        ),
         bucket=np.concatenate([one.bucket for one in alone]),
         count=np.concatenate([one.count for one in alone]),
         total=[total for one in alone for total in one.total],

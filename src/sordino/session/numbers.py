@@ -212,9 +212,7 @@ class ColumnRequest(Request[R]):
         whole = self.where is None and self.by is None and not source.dropped and not source.computed
         return whole and unit.column is None and unit.adjacency == "replace-one"
 
-    def ask(
-        self, table: Table, grid: BucketGrid, ladder: StepLadder | None = None
-    ) -> NumberQuestion:
+    def ask(self, table: Table, grid: BucketGrid, ladder: StepLadder | None = None) -> NumberQuestion:
         """Return the question about the column."""
         self._check_search()
         if self.strict_types and _reads_texts(table, self.column):

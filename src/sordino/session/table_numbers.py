@@ -310,9 +310,7 @@ def _cost_of_two_steps(cost: Cost) -> Cost:
     return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
 
 
-def _release_variances(
-    estimator: ClippedVariance, numbers: Numbers, entropy: Entropy
-) -> list[VarianceValue]:
+def _release_variances(estimator: ClippedVariance, numbers: Numbers, entropy: Entropy) -> list[VarianceValue]:
     """Return the variance of each group: find the clips first, then read the rows once more."""
     # Each clip is a private release of its own, so the second read may depend on it.
     # docs/proofs/clipped-variance.md

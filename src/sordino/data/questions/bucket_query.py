@@ -177,7 +177,7 @@ def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: s
 def _write_checked_query(
     kind: NumberKind, grid: BucketGrid, placed: str, *, summed: bool, others: tuple[str, ...] = ()
 ) -> BucketQuery:
-    """Return the query that counts numbers in the buckets `cell` that were proposed for them, and checks these.
+    """Return the query that counts numbers in the buckets that were proposed for them, and checks these.
 
     `placed` is a SELECT with columns x, cell and, if they are added up, steps; `others` are texts that it is
     sent, which come after the cuts of the buckets.
@@ -191,8 +191,8 @@ def _write_checked_query(
     sql = (
         "SELECT {group}coalesce(cell, 0) AS cell, n, known, CAST(0 AS BIGINT) AS reached, "
         f"coalesce({sound}, FALSE) AS sound{total} FROM "
-        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) AS high FROM "
-        f"{placed} GROUP BY ALL) "
+        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) AS high"
+        f" FROM {placed} GROUP BY ALL) "
         f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
     )
     return BucketQuery((*cuts, *others), np.arange(len(cuts)), sql)

@@ -243,13 +243,17 @@ class NumberQuestion:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            sql = self.dialect.steps(self.kind, ranges, self.rows(0), grouped, squares)
-            answer = scan.ask(sql, self._sent if grouped else None, kept=self._keep(0))
+            # Many groups have few ranges. Which one each has is sent before the labels, where there are several.
+            places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
+            own = [str(places[one]) for one in ranges] if len(places) > 1 else []
+            sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
+            sent = [*own, *self._sent] if grouped else None
+            answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
-        places = answer["grp"].tolist() if grouped else [0]
+        groups = answer["grp"].tolist() if grouped else [0]
         names = ("total", "known", "missing", *(["squares"] if squares else []))
-        for place, *sums in zip(places, *(answer[name].tolist() for name in names), strict=True):
+        for place, *sums in zip(groups, *(answer[name].tolist() for name in names), strict=True):
             found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
         return tuple(found)
 
@@ -421,12 +425,14 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     ]
     # Whoever asks for sums of buckets needs no second reading.
     if question.ladder is None:
-        asked.append(
-            (
-                question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares),
-                ["group"] if grouped else None,
+        steps = question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares)
+        asked.append((steps, ["group"] if grouped else None))
+        if grouped:
+            others = replace(ends, high=2)
+            several = question.dialect.steps(
+                question.kind, [ends, others], question.rows(1), grouped, squares
             )
-        )
+            asked.append((several, ["0", "group"]))
     question.source.rehearse(question.indices, asked)
 
 

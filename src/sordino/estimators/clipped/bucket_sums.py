@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_steps import clip_block
+from sordino.estimators.clipped.step_ladder import StepLadder, exponent_of
 from sordino.estimators.columns.bucket_counts import BucketCounts, find_buckets
 from sordino.estimators.columns.records import BLOCK, blocks
-from sordino.estimators.clipped.step_ladder import StepLadder, exponent_of
 from sordino.remnants import no_remnants
 
 _HALF_BITS = 26  # steps within +-2^52 in halves: 2^21 of either add up exactly as floats
@@ -96,8 +96,8 @@ class BucketSums:
                 # What is missing stands here with 0 steps, and so adds nothing.
                 steps, unknown = clip_block(block[here], rung.low, rung.high, exponent_of(rung.step))
                 missing += unknown
-                for half, into in ((steps >> _HALF_BITS, upper), (steps & ((1 << _HALF_BITS) - 1), lower)):
-                    into += np.bincount(places[here], weights=half, minlength=size).astype(np.int64)
+                upper += _add_by_bucket(places[here], steps >> _HALF_BITS, size)
+                lower += _add_by_bucket(places[here], steps & ((1 << _HALF_BITS) - 1), size)
         filled = np.flatnonzero(counts)
         return cls(
             ladder=ladder,
@@ -161,3 +161,9 @@ class BucketSums:
             (total >> (exponent_of(clip.step) - finest)) + clip.low * under + clip.most * over
             for total, clip, under, over in zip(sums, clips, below.tolist(), above.tolist(), strict=True)
         ]
+
+
+def _add_by_bucket(buckets: NDArray[np.int64], halves: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the sum of the halves of each bucket, shape (size,)."""
+    # Floats hold it: at most 2^21 whole numbers within +-2^26.
+    return np.bincount(buckets, weights=halves, minlength=size).astype(np.int64)

@@ -75,7 +75,7 @@ class Clip(Release):
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Between which numbers every record counts, in the unit of the values: at or next to the edges found."""
+        """Between which numbers every record counts, in the unit of the values: next to edges, or at them."""
         return float(self.bottom * self.step), float(self.top * self.step)
 
     @cached_property
@@ -271,7 +271,9 @@ class ClipSearch:
             here = slice(begin, end)
             groups = min(_GROUPS_TOGETHER, sums.groups - first)
             runs = self._run_each(sums.group[here] - first, sums.bucket[here], counts[here], groups)
-            positions = [self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs]
+            positions = [
+                self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs
+            ]
             for each in zip(*positions, strict=True):
                 tests = tuple(None if position < 0 else position + 1 for position in each)
                 if tests not in known:

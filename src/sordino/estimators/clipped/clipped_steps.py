@@ -112,9 +112,7 @@ def _clip_blocks(
         yield clip_block(block, low, high, exponent)
 
 
-def clip_block(
-    block: NDArray[Any], low: int, high: int, exponent: int
-) -> tuple[NDArray[np.int64], int]:
+def clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
     """Return the clipped steps of the records of a block, and how many are missing, with 0 steps.
 
     The steps are 2^exponent large; the ends are checked by whoever calls this.

@@ -161,7 +161,7 @@ class ClippedSum(SummedColumn):
 
     @no_remnants
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int]]:
-        """Return what meets the noise, in record steps: the sum of the clipped records of each group. Private."""
+        """Return what meets the noise, in record steps: the sum of each group. Private."""
         return [(total,) for total in sums.add_up(clips)]
 
     def estimate(

@@ -7,7 +7,6 @@ Floats: edges, which are exact fractions; a comparison with an edge is exact.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction

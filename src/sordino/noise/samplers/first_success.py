@@ -9,7 +9,6 @@ Floats: one may only propose; inside a certified band decimals of any precision 
 
 from __future__ import annotations
 
-import math
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -124,9 +123,7 @@ def _propose_positions(
     none = np.zeros((words.size, 1))
     sums = np.concatenate([none, np.cumsum(weights, axis=1)], axis=1)
     # What the sums may err by: "Sums" on the proof page.
-    slack = UNIT * (
-        6 * np.concatenate([none, np.cumsum(weights * x, axis=1)], axis=1) + (size + 70) * sums
-    )
+    slack = UNIT * (6 * np.concatenate([none, np.cumsum(weights * x, axis=1)], axis=1) + (size + 70) * sums)
     # Sums rise, so this is the last one that is not above -ln U.
     run = (sums <= wanted[:, None]).sum(axis=1) - 1
     bounds = [widened(*one) for one in zip(wanted.tolist(), words.tolist(), strict=True)]
