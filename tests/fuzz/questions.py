@@ -20,8 +20,8 @@ from sordino.data import (
     prepare_numbers,
     prepare_records,
 )
-from sordino.errors import DataSourceError, SordinoError
 from sordino.data.questions.totals import _rehearse_numbers
+from sordino.errors import DataSourceError, SordinoError
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip, ClipSearch

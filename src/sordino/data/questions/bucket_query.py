@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from sordino.data.questions.numbers import NumberKind
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 
 class CountedRows(NamedTuple):
@@ -43,19 +45,6 @@ class CountedRows(NamedTuple):
     counts: NDArray[np.int64]
     known: int
     missing: int
-
-
-class SummedRows(NamedTuple):
-    """The buckets of each group that are not empty, sorted: their rows, and the sums of those with a number.
-
-    Shapes (m,); `missing` has shape (groups,). Private.
-    """
-
-    group: NDArray[np.int64]
-    bucket: NDArray[np.int64]
-    count: NDArray[np.int64]
-    total: list[int]
-    missing: NDArray[np.int64]
 
 
 @final
@@ -106,8 +95,8 @@ class BucketQuery:
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
-    def summed(self, answer: dict[str, NDArray[Any]], groups: int) -> SummedRows | None:
-        """Return the counts and the sums of an answer, sorted by group and bucket.
+    def summed(self, answer: dict[str, NDArray[Any]], ladder: StepLadder, groups: int) -> BucketSums | None:
+        """Return the counts and the sums of an answer, whose steps are those of a ladder.
 
         None if some number is not in the bucket that was proposed for it.
         """
@@ -121,7 +110,14 @@ class BucketQuery:
         totals = np.asarray(answer["total"], dtype=object)[order].tolist()
         missing = np.zeros(groups, dtype=np.int64)
         np.add.at(missing, group, rows - known)
-        return SummedRows(group[order], bucket[order], rows[order], list(map(int, totals)), missing)
+        return BucketSums(
+            ladder=ladder,
+            group=group[order],
+            bucket=bucket[order],
+            count=rows[order],
+            total=list(map(int, totals)),
+            missing=missing,
+        )
 
 
 def _is_sound(answer: dict[str, NDArray[Any]]) -> bool:

@@ -220,9 +220,9 @@ class NumberQuestion:
         if self.ladder is None:
             raise InvalidParameter("NumberQuestion.sums must be asked of a question with a ladder; got none.")
         for query, answer in self._ask_buckets(announce, self.ladder):
-            found = query.summed(answer, max(1, len(self.groups)))
+            found = query.summed(answer, self.ladder, max(1, len(self.groups)))
             if found is not None:
-                return BucketSums(ladder=self.ladder, **found._asdict())
+                return found
         raise DataSourceError.after_charge()
 
     def _ask_buckets(
@@ -243,7 +243,7 @@ class NumberQuestion:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            # Many groups have few ranges. Which one each has is sent before the labels, where there are several.
+            # Many groups have few ranges. Which one each has is sent before the labels, if there are several.
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
             sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Protocol, final
 
@@ -30,12 +31,19 @@ _MOST_TOGETHER = 1 << 21
 class ClipEnds(Protocol):
     """The clip of one group, as `Clip` has it."""
 
-    low: int
-    step: Any
+    @property
+    def low(self) -> int:
+        """What a record beyond the lower end counts as, in steps."""
+        ...
+
+    @property
+    def step(self) -> Fraction:
+        """A power of two."""
+        ...
 
     @property
     def most(self) -> int:
-        """What a record beyond the upper end counts as; one beyond the lower end counts as `low`."""
+        """What a record beyond the upper end counts as, in steps."""
         ...
 
     @property

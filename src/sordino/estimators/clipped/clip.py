@@ -97,7 +97,8 @@ class Clip(Release):
     def most(self) -> int:
         """What a record beyond the upper end counts as: no more than it is."""
         # A clip is at least one step wide, though its end may lie less than that above the lower one.
-        return min(self.high, math.floor(self.mechanism.ends(self.tests)[1] / self.step))
+        upper: Fraction = self.mechanism.ends(self.tests)[1]
+        return min(self.high, math.floor(upper / self.step))
 
     @property
     def missing(self) -> int:

@@ -166,8 +166,9 @@ def limit_counts(counts: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return counts of buckets of a grid, each moved between 0 and 2^60 / (K + 1)."""
     # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
     # others, and a search that pays for sums that move together would pay too little.
-    kept = np.minimum(counts, _MOST_BUCKET_RECORDS // (grid.size + 1)).astype(np.int64)
-    return np.maximum(kept, 0, out=kept)
+    kept: NDArray[np.int64] = np.minimum(counts, _MOST_BUCKET_RECORDS // (grid.size + 1)).astype(np.int64)
+    np.maximum(kept, 0, out=kept)
+    return kept
 
 
 def _cumulate_in_runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -188,7 +189,8 @@ def find_buckets(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return the bucket of each record of a block of numbers or objects, shape (n,)."""
     if block.dtype != object:
         table, wide = _prepare_block(block, grid)
-        return table.buckets[table.pass_marks(wide)]
+        places: NDArray[np.int64] = table.buckets[table.pass_marks(wide)]
+        return places
     return np.fromiter((_bucket_of_object(value, grid) for value in block), dtype=np.int64, count=block.size)
 
 
