@@ -164,9 +164,13 @@ class BucketSums:
             inner.tolist(), self.group[inner].tolist(), shifts.tolist(), strict=True
         ):
             sums[group] += self.total[place] << shift
+        # Many groups share a clip.
+        coarser = {
+            id(clip): exponent_of(clip.step) - finest for clip in {id(one): one for one in clips}.values()
+        }
         # The steps of a clip are no smaller than those of the buckets inside: to shift rounds down, once.
         return [
-            (total >> (exponent_of(clip.step) - finest)) + clip.low * under + clip.most * over
+            (total >> coarser[id(clip)]) + clip.low * under + clip.most * over
             for total, clip, under, over in zip(sums, clips, below.tolist(), above.tolist(), strict=True)
         ]
 

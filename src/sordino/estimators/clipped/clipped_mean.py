@@ -201,16 +201,16 @@ class ClippedMean(SummedColumn, SizedColumn):
             return float(mean), noise.deviation * float(noise.step) / known
         # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of
         # the clip is released.
-        below, above = (max(0, total) for total in noisy)
+        below, above = max(0, noisy[0]), max(0, noisy[1])
         parts = max(1, below + above)
         if not below + above:
             below = above = 1
         # In whole numbers up to one quotient, which Python rounds as it does a fraction.
-        step, whole = clip.step, below + above
-        value = (clip.bottom * whole + width * below) * step.numerator / (whole * step.denominator)
+        (top, bottom), whole = clip.step.as_integer_ratio(), below + above
+        value = (clip.bottom * whole + width * below) * top / (whole * bottom)
         # The mean depends on both totals through their ratio: these are its two derivatives.
         slope = math.hypot(below / whole, above / whole) / parts
-        return value, noise.deviation * slope * (width * step.numerator / step.denominator)
+        return value, noise.deviation * slope * (width * top / bottom)
 
 
 _MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
