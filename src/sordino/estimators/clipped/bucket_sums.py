@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -95,17 +94,15 @@ class BucketSums:
         size = ladder.grid.size + 1
         counts, upper, lower = (np.zeros(size, dtype=np.int64) for _ in range(3))
         missing = 0
-        starts = [rung.start for rung in ladder.rungs] + [size]
+        starts = np.array([rung.start for rung in ladder.rungs])
         for block in blocks(values, owner, min(max(BLOCK, 2 * size), _MOST_TOGETHER)):
             places = find_buckets(block, ladder.grid)
-            counts += np.bincount(places, minlength=size)
-            for rung, (start, end) in zip(ladder.rungs, pairwise(starts), strict=True):
-                here = slice(None) if len(ladder.rungs) == 1 else (places >= start) & (places < end)
-                # What is missing stands here with 0 steps, and so adds nothing.
-                steps, unknown = clip_block(block[here], rung.low, rung.high, exponent_of(rung.step))
-                missing += unknown
-                upper += _add_by_bucket(places[here], steps >> _HALF_BITS, size)
-                lower += _add_by_bucket(places[here], steps & ((1 << _HALF_BITS) - 1), size)
+            found = np.bincount(places, minlength=size)
+            counts += found
+            steps, unknown = _find_steps(block, places, ladder, np.add.reduceat(found, starts))
+            missing += unknown
+            upper += _add_by_bucket(places, steps >> _HALF_BITS, size)
+            lower += _add_by_bucket(places, steps & ((1 << _HALF_BITS) - 1), size)
         filled = np.flatnonzero(counts)
         return cls(
             ladder=ladder,
@@ -179,3 +176,22 @@ def _add_by_bucket(buckets: NDArray[np.int64], halves: NDArray[np.int64], size: 
     """Return the sum of the halves of each bucket, shape (size,)."""
     # Floats hold it: at most 2^21 whole numbers within +-2^26.
     return np.bincount(buckets, weights=halves, minlength=size).astype(np.int64)
+
+
+def _find_steps(
+    block: NDArray[Any], places: NDArray[np.int64], ladder: StepLadder, sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """Return the steps of each record on the rung of its bucket, and how many are missing, with 0 steps.
+
+    `sizes` says how many records of the block are on each rung.
+    """
+    # Most records of a block are on one rung mostly: all are looked at as if they were, then the others.
+    most = int(sizes.argmax())
+    rung = ladder.rungs[most]
+    steps, unknown = clip_block(block, rung.low, rung.high, exponent_of(rung.step))
+    on = ladder.rung_of(places) if np.count_nonzero(sizes) > 1 else None
+    for place in np.flatnonzero(sizes).tolist():
+        if on is not None and place != most:
+            here, rung = np.flatnonzero(on == place), ladder.rungs[place]
+            steps[here], _ = clip_block(block[here], rung.low, rung.high, exponent_of(rung.step))
+    return steps, unknown
