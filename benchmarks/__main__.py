@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write their sections of benchmarks/results.md; the sections of other jobs stay as they are.
 
-python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile totals study buckets streams bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting plans surface report]
+python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile totals study buckets streams readings bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting plans surface report]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ JOBS = (
     "study",
     "buckets",
     "streams",
+    "readings",
     "bounded",
     "smooth",
     "command",

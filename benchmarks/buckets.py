@@ -50,7 +50,7 @@ def report():
             y = f"c{questions['y'].indices[0]}"
             quick, slow = (
                 (query.over(questions["x"].rows(len(query.cuts)), grouped=False), list(query.cuts))
-                for query in questions["x"].dialect.buckets(questions["x"].kind, GRID)
+                for query in questions["x"].dialect.buckets(questions["x"].kind, GRID, None)
             )
             width = f"SELECT floor({y} / {float(GRID.edges[-1]) / GRID.size}) AS g, count(*) AS n FROM rows GROUP BY g"
             groups = len(scan.ask(width)["g"]), int((questions["x"].run()[0].counts > 0).sum())

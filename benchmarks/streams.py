@@ -33,7 +33,7 @@ def asked(source: Any):
     )
     plain = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a > 5")
     mean = prepare_numbers(source, PrivacyUnit.row(), column="x", grid=GRID)
-    quick = mean.dialect.buckets(mean.kind, GRID)[0]
+    quick = mean.dialect.buckets(mean.kind, GRID, None)[0]
     return {
         "units of each of 1,000 items": (top.indices, top.sql, items),
         "rows with a predicate of seven operators": (where.indices, where.sql, None),

@@ -32,7 +32,7 @@ def half(kind, subject):
         (100,) * len(subject.search.runs(BucketCounts.empty(subject.grid))), simulated=True
     )
     noise = subject.noise_for(clip)
-    width = clip.high - clip.low
+    width = clip.top - clip.bottom
     away = round(RECORDS * PLACE * width)
     exact = (away,) if noise.totals == 1 else (away, RECORDS * width - away)
     known = RECORDS if kind.startswith("mean") and noise.totals == 1 else None

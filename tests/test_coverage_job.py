@@ -12,7 +12,7 @@ from benchmarks.coverage.tables import Truth, number_frame, number_truths
 
 from sordino import PrivacyUnit
 from sordino.estimators import interval
-from sordino.estimators.clipped import clipped_column
+from sordino.estimators.clipped import clipped_value
 from sordino.estimators.rows import count_interval
 from sordino.session import counts
 
@@ -36,7 +36,7 @@ def half_a_figure(*given, **more):
     return narrowed(*clipped_ends(*given, **more))
 
 
-clipped_ends = clipped_column.clipped_ends
+clipped_ends = clipped_value.clipped_ends
 
 
 def convicted(module, *cell):
@@ -55,7 +55,7 @@ def test_half_an_interval_of_a_count_is_convicted(monkeypatch):
 def test_half_an_interval_of_a_sum_is_convicted(monkeypatch):
     cell = ("sum", "ties", "row")
     assert convicted(figures, *cell) == set()
-    monkeypatch.setattr(clipped_column, "clipped_ends", half_a_figure)
+    monkeypatch.setattr(clipped_value, "clipped_ends", half_a_figure)
     assert convicted(figures, *cell) == {"low, high"}
 
 

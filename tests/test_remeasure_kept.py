@@ -415,7 +415,7 @@ def test_no_sheet_makes_a_look_cheaper_or_less_noisy(tmp_path, table, monkeypatc
     assert row.estimate == row.low
     # The noise is that of the clip, whatever was said of the first look.
     assert fresh.noise.budget.pure() == 1
-    assert fresh.noise.bound == fresh.found.high
+    assert fresh.noise.bound == fresh.found.top
 
 
 def test_the_twin_that_believes_a_sheet_is_convicted(ledger, table, monkeypatch):
@@ -434,7 +434,7 @@ def test_the_twin_that_believes_a_sheet_is_convicted(ledger, table, monkeypatch)
     refused(other, ask, "rows_per_unit is 1, and here it is 3")
     monkeypatch.setattr(again_module, "_check_figure", lambda *given: None)
     believed = ask().looks[1]
-    assert believed.noise.bound == believed.found.high
+    assert believed.noise.bound == believed.found.top
     # Three rows of a unit move the sum by three times that: the loss is three times what is charged.
     assert 3 * believed.found.high > believed.noise.bound
 

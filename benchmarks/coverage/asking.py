@@ -31,7 +31,7 @@ class Remembered:
 
     def __init__(self, question, rows):
         self._question, self.rows = question, list(rows)
-        self._read, self._answers = [], {}
+        self._read, self._sums, self._answers = [], [], {}
 
     def __getattr__(self, name):
         return getattr(self._question, name)
@@ -42,6 +42,12 @@ class Remembered:
             # Records come in blocks, one after the other.
             self._read.append(list(answer) if isinstance(answer, Iterator) else answer)
         return self._read[0]
+
+    def sums(self, **_progress):
+        """The sums of buckets: the same for every clip."""
+        if not self._sums:
+            self._sums.append(self._question.sums())
+        return self._sums[0]
 
     def totals(self, ranges, **_progress):
         return self._ask("totals", ranges)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,12 +80,6 @@ def _picture_value(value: Any) -> str:
     )
 
 
-@cache
-def _list_fields(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a class; asked once for each class, as streams release very often."""
-    return tuple(field.name for field in fields(kind))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release(Tabular):
     """What every release says of itself.
@@ -118,10 +110,9 @@ class Release(Tabular):
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
         # noisy values, which nobody paid for. So a release holds arrays of its own.
-        for name in _list_fields(cast("Hashable", type(self))):
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, value.copy())
+        arrays = [name for name, value in vars(self).items() if isinstance(value, np.ndarray)]
+        for name in arrays:
+            object.__setattr__(self, name, getattr(self, name).copy())
 
     def __repr__(self) -> str:
         # What is simulated protects nobody, so that is said first.

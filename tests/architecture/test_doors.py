@@ -44,6 +44,7 @@ NAMES = {name.rpartition(".")[2] for name in DOORS}
 NOT_PRIVATE_BY_ITSELF = {
     "clipped_steps": "the inside of sums and means, behind their doors",
     "ThresholdScan.first": "the inside of a search, behind its door",
+    "ThresholdScan.first_each": "the inside of a search, behind its door",
     "select": "the inside of most_significant, behind its door, and of the command, which lets no error out",
 }
 

@@ -141,7 +141,7 @@ REFUSED = {
         (),
         "quantile.most_groups must be a whole number, at least 1",
     ),
-    "too many groups": ("sum", {"most_groups": 70_000}, (), "most_groups must be at most 65536 groups"),
+    "too many groups": ("sum", {"most_groups": 300_000}, (), "most_groups must be at most 262144 groups"),
     "all of epsilon": ("sum", {"search_share": 1}, (), "sum.search_share must be a number in (0, 1); got 1."),
     "a large delta": ("sum", {"delta": "0.01"}, (), "--delta must be at most 0.001 unless --yes-i-mean-it"),
     "a delta above one over the units": (

@@ -17,7 +17,7 @@ import sordino as sd
 from sordino.data import PrivacyUnit
 from sordino.data.questions.bucket_query import bucket_queries
 from sordino.data.questions.numbers import number_kind
-from sordino.data.questions.step_query import step_query
+from sordino.data.questions.step_query import ladder_steps, step_query
 from sordino.data.sources.dialect import EMBEDDED
 from sordino.errors import (
     DataSourceError,
@@ -28,7 +28,7 @@ from sordino.errors import (
 )
 from sordino.estimators import BucketCounts
 from sordino.estimators.clipped.clipped_steps import clipped_steps
-from support.number_states import GRIDS, STEPS, agrees, asked, floats, wholes
+from support.number_states import GRIDS, STEPS, agrees, asked, floats, ladder_of, wholes
 from support.tables import KINDS, columns, made
 
 ROW = PrivacyUnit.row()
@@ -260,7 +260,7 @@ def test_which_questions_are_refused(tmp_path):
             "groups_per_unit must be",
         ),
         ({"by": "g", "domain": ["a"], "groups_per_unit": 2}, InvalidParameter, "one group"),
-        ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 65536 groups"),
+        ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 262144 groups"),
         (
             {"by": "g", "domain": sd.Domain.range(0, 9000), "grid": GRIDS["fine"]},
             InvalidParameter,
@@ -320,10 +320,19 @@ def test_no_query_adds_up_or_averages_floats(declared):
                 "sound",
                 "BIGINT",
             }
+        for grid in GRIDS.values():
+            ladder = ladder_of(grid)
+            for query in () if ladder is None else bucket_queries(kind, grid, ladder_steps(kind, ladder)):
+                text = query.over(question.rows(0), grouped=grouped)
+                assert set(AGGREGATES.findall(text)) <= {"sum", "min", "max"}
+                assert list(arguments(text, "sum")) == ["steps"]
+                empty = duckdb.sql(f"SELECT CAST(NULL AS {kind.name}) AS x")
+                said = f"DESCRIBE SELECT {ladder_steps(kind, ladder)} FROM empty"
+                assert empty.query("empty", said).fetchall()[0][1] == "BIGINT"
         sums = [step_query(kind, [clip] * 2, question.rows(0), grouped) for clip in STEPS]
         for text in [*sums, step_query(kind, STEPS, question.rows(0), grouped)]:
             assert set(AGGREGATES.findall(text)) == {"sum"}
             assert list(arguments(text, "sum")) == ["steps"]
             (added,) = re.findall(r"FROM \(SELECT (?:grp, )?(CASE .*) AS steps FROM", text)
-            empty = duckdb.sql(f"SELECT CAST(NULL AS {kind.name}) AS x, 0 AS grp")
+            empty = duckdb.sql(f"SELECT CAST(NULL AS {kind.name}) AS x, 0 AS grp, '0' AS which")
             assert empty.query("empty", f"DESCRIBE SELECT {added} FROM empty").fetchall()[0][1] == "BIGINT"

@@ -147,9 +147,9 @@ def test_what_is_wrong_is_said_before_a_row_is_read():
             "most_groups must be a whole number",
         ),
         (
-            lambda: numbers(source, HIDDEN, most_groups=1 << 17),
+            lambda: numbers(source, HIDDEN, most_groups=1 << 20),
             InvalidParameter,
-            "most_groups must be at most 65536",
+            "most_groups must be at most 262144",
         ),
         (
             lambda: numbers(source, HIDDEN, groups=None, most_groups=2),

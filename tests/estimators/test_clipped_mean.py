@@ -27,7 +27,7 @@ def test_bounds_of_the_totals():
     ]:
         clip = subject.search.clip((30,), simulated=True)
         noise = subject.noise_for(clip)
-        assert (noise.bound, noise.totals) == (factor * (clip.high - clip.low), totals)
+        assert (noise.bound, noise.totals) == (factor * (clip.top - clip.bottom), totals)
 
 
 def test_which_number_of_records_is_public():

@@ -148,10 +148,9 @@ def test_a_search_against_the_tail_costs_more_than_one_along_it():
     assert subject.search.cost.high == search.threshold_noise.rate + search.noise.rate
 
 
-@pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
-def test_totals_are_sums_over_records(estimator):
-    """What the enumeration above takes for granted."""
-    subject = made(estimator, "add-remove", 1, None)
+def test_squares_are_sums_over_records():
+    """What the enumeration above takes for granted; sums and means are enumerated as a whole."""
+    subject = made(ClippedVariance, "add-remove", 1, None)
     tests = (2,) * len(subject.search.runs(BucketCounts.empty(subject.grid)))
     for values in [(), *rows(3, (None, -9.0, 0.5, 7.99))]:
         each = [totals(subject, (value,), tests) for value in values]

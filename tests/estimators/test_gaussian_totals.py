@@ -124,7 +124,7 @@ def test_the_noise_is_as_wide_as_it_must_be_on_a_grid_that_is_fine_enough(rho, t
 def totals_of(subject, clip, unit):
     """The totals that a unit of records adds, each given by where it lies in the clip, in record steps."""
     if isinstance(subject, ClippedMean) and not subject.size_is_public:
-        return sum(s - clip.low for s in unit), sum(clip.high - s for s in unit)
+        return sum(s - clip.bottom for s in unit), sum(clip.top - s for s in unit)
     return (sum(unit),)
 
 
@@ -142,7 +142,7 @@ CASES = [
 
 def apart(subject, clip):
     """The largest square of how far neighbors are apart, over units of records at the ends and between."""
-    places = sorted({clip.low, max(0, clip.low), (clip.low + clip.high) // 2, clip.high})
+    places = sorted({clip.bottom, max(0, clip.bottom), (clip.bottom + clip.top) // 2, clip.top})
     sized = subject.adjacency == "replace-one" and getattr(subject, "size_is_public", False)
     least = subject.rows_per_unit if sized else 0
     units = [
@@ -176,7 +176,7 @@ def test_an_exchange_moves_two_totals_by_less_than_in_the_other_norm():
     gaussian = made(ClippedMean, "replace-one", rows_per_unit=3)
     laplace = made(ClippedMean, "replace-one", rows_per_unit=3, total_rho=None)
     clip = gaussian.search.clip((40,), simulated=True)
-    width = clip.high - clip.low
+    width = clip.top - clip.bottom
     assert laplace.noise_for(clip).bound == 6 * width
     assert gaussian.noise_for(clip).bound == math.ceil(math.sqrt(2) * 3 * width)
 

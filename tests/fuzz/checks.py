@@ -19,7 +19,7 @@ from fuzz import engines
 from fuzz.cases import Case, shuffled
 from fuzz.known import limit_of
 from fuzz.oracle import Unsaid, expected
-from fuzz.questions import Answers, Outcome, ask, step_ranges
+from fuzz.questions import Answers, Outcome, ask, list_clips, make_grid, make_search, step_ranges
 from fuzz.releases import released
 from fuzz.sources import effective, recut, write
 from fuzz.tables import Row, Table
@@ -230,7 +230,9 @@ class _Run:
         a, b, question = one.answers or {}, two.answers or {}, self.case.question
         moved = {key: b.get(key, 0) - a.get(key, 0) for key in {*a, *b}}
         moved = {key: n for key, n in moved.items() if n}
-        if how == "added" and any(n < 0 for key, n in moved.items() if key[0] != "steps"):
+        if how == "added" and any(
+            n < 0 for key, n in moved.items() if key[0] not in {"steps", "sum", "within"}
+        ):
             yield Finding("not monotone", f"{how}: {_shown(moved)}")
         yield from (self._numbers_moved if question.numeric else self._counts_moved)(how, moved, one.claims)
 
@@ -251,6 +253,7 @@ class _Run:
         allowed = 1 if question.unit is None else question.groups_per_unit or 1
         if question.by is not None and len(groups) > times * allowed:
             yield Finding("groups of a unit", f"{how}: {_shown(moved)}")
+        yield from self._sums_moved(how, moved)
         ranges, labels = step_ranges(question), (question.labels() if question.by else None) or [None]
         for group in groups:
             ends = ranges[labels.index(group)]
@@ -266,6 +269,20 @@ class _Run:
             if abs(moved.get(("squares", group), 0)) > square:
                 yield Finding("sensitivity of squares", f"{how}: {_shown(moved)}, at most {square}")
 
+    def _sums_moved(self, how: str, moved: Answers) -> Iterator[Finding]:
+        """Sums within a clip move by whole numbers between those of the rows of a unit."""
+        question, times = self.case.question, 1 if how == "added" else 2
+        search = make_search(make_grid(question.grid)) if question.kind == "buckets" else None
+        for place, clip in enumerate([] if search is None else list_clips(search)):
+            for key, n in moved.items():
+                most = times * (question.max_rows or 1)
+                low, high = (most * min(0, clip.bottom), most * max(0, clip.top))
+                if how != "added":
+                    low, high = low - high // 2, high - low // 2
+                if key[0] == "within" and key[2] == place and not low <= n <= high:
+                    claimed = f"from {low} to {high} steps"
+                    yield Finding("sensitivity of sums", f"{how}: {_shown({key: n})}, {claimed}")
+
     def _adds_up(self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]) -> Iterator[Finding]:
         if any(part.answers is None for _, part in parts):
             return  # said by another law
@@ -273,8 +290,8 @@ class _Run:
         for times, part in parts:
             for key, n in (part.answers or {}).items():
                 total[key] += times * n
-        total = {key: n for key, n in total.items() if n}
-        if total != whole.answers:
+        total = {key: n for key, n in total.items() if n and key[0] != "within"}
+        if total != {key: n for key, n in (whole.answers or {}).items() if key[0] != "within"}:
             yield Finding(
                 "the whole is not what its units add up to", f"{name}: {_shown(whole.answers or {}, total)}"
             )

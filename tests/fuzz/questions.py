@@ -20,8 +20,11 @@ from sordino.data import (
     prepare_numbers,
     prepare_records,
 )
+from sordino.data.questions.totals import _rehearse_numbers
 from sordino.errors import DataSourceError, SordinoError
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.clip import Clip, ClipSearch
 
 Answers = dict[tuple[Any, ...], int]
 
@@ -116,6 +119,34 @@ def make_grid(grid: dict[str, Any]) -> BucketGrid:
     )
 
 
+def make_search(grid: BucketGrid) -> ClipSearch | None:
+    """Return what looks for a clip among these buckets, within limits that lie between edges; None for edges that no rule made."""
+    made = dict(grid.recipe)
+    if not made:
+        return None
+    lower, cap = made["lower"], Fraction(made["cap"] or 0)
+    if not Fraction(1, 1 << 800) < cap - (lower or 0) < 1 << 800:
+        return None
+    return ClipSearch(
+        epsilon=Fraction(1),
+        grid=grid,
+        sides="both" if lower is None else "above",
+        lower=-cap * 3 / 4 if lower is None else lower,
+        cap=cap,
+        tail=1,
+        rows_per_unit=1,
+        adjacency="add-remove",
+    )
+
+
+def list_clips(search: ClipSearch) -> list[Clip]:
+    """Return some of the clips that it may find."""
+    sides = 2 if search.sides == "both" else 1
+    longest = search.grid.size // sides
+    tests = (1, (longest + 1) // 2, None) if longest else (None,)
+    return [search.clip((one,) * sides, simulated=True) for one in tests]
+
+
 def step_ranges(question: Question) -> list[StepRange]:
     """Return the ranges of a question's totals."""
     return [
@@ -175,6 +206,11 @@ def prepare(source: Any, question: Question) -> Any:
         most_groups=None if found is None else len(found),
         squares=has_squares(question),
     )
+    search = make_search(asked.grid) if question.kind == "buckets" else None
+    # The same question is asked for counts and for sums, one after the other.
+    asked = replace(asked, ladder=None if search is None else search.ladder)
+    if search is not None:
+        _rehearse_numbers(asked, squares=False)
     return asked if found is None else asked.among(found)
 
 
@@ -204,12 +240,30 @@ def _claims(asked: Any) -> dict[str, int]:
     return {"each": int(asked.sensitivity.bound), "joint": int(asked.joint(size).bound), "size": size}
 
 
+def _sums(asked: Any, groups: list[Any]) -> Answers:
+    """Return the sums of buckets, and those within some clips."""
+    search = make_search(asked.grid)
+    if search is None:
+        return {}
+    sums: BucketSums = asked.sums()
+    found: Answers = {}
+    for group, bucket, count, total in zip(
+        sums.group.tolist(), sums.bucket.tolist(), sums.count.tolist(), sums.total, strict=True
+    ):
+        found |= {("sum", groups[group], bucket): total, ("counted", groups[group], bucket): count}
+    for place, clip in enumerate(list_clips(search)):
+        within = sums.add_up([clip] * sums.groups)
+        found |= {("within", label, place): n for label, n in zip(groups, within, strict=True)}
+    return found
+
+
 def _answers(asked: Any, question: Question) -> Answers:
     found: Answers = {}
     groups = list(asked.groups) or [None] if question.numeric else []
     if question.kind == "buckets":
         for label, counts in zip(groups, asked.run(), strict=True):
             found |= {("bucket", label, place): int(n) for place, n in enumerate(counts.counts.tolist()) if n}
+        found |= _sums(asked, groups)
     elif question.kind == "records":
         for number in np.concatenate([np.empty(0), *asked.run()]).tolist():
             key = ("record", repr(number))

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from sordino import SYSTEM, Seeded
-from sordino.noise import first_success
+from sordino.noise import first_success, first_successes
 from sordino.noise.samplers import first_success as module
 from support.fit import LEVEL
 from support.scripted import Scripted
@@ -226,3 +226,43 @@ def test_hazards_in_decimals_contain_the_number():
             true = hazard(x, 1)
             assert mpmath.mpf(str(low)) < true < mpmath.mpf(str(high))
             assert (mpmath.mpf(str(high)) - mpmath.mpf(str(low))) / true < mpmath.mpf(10) ** -36
+
+
+# ---- many rows ----------------------------------------------------------------------------------------------------------
+
+rows_of_runs = st.lists(
+    st.lists(st.tuples(st.integers(-3, 60), st.integers(0, 50)), max_size=6), min_size=1, max_size=6
+)
+
+
+def lined_up(rows):
+    """Rows of runs as two tables, filled up with empty runs."""
+    size = max(map(len, rows))
+    tables = np.zeros((2, len(rows), size), dtype=np.int64)
+    for row, pairs in enumerate(rows):
+        for at, pair in enumerate(pairs):
+            tables[:, row, at] = pair
+    return tables
+
+
+@settings(max_examples=40)
+@given(rows_of_runs, st.fractions(Fraction(1, 1000), 3, max_denominator=1000), st.integers(0, 99))
+def test_many_rows_are_what_each_is_alone(rows, rate, seed):
+    depths, lengths = lined_up(rows)
+    words = Seeded(seed).words(len(rows)).tolist()
+    found = first_successes(depths, lengths, rate, Scripted([*words, *[1 << 63] * 40])).tolist()
+    for row, (pairs, word) in enumerate(zip(rows, words, strict=True)):
+        alone = runs(*pairs) if pairs else (np.zeros(0, dtype=np.int64),) * 2
+        wanted = first_success(*alone, rate, Scripted([word, *[1 << 63] * 40]))
+        assert found[row] == (-1 if wanted is None else wanted)
+
+
+def test_rows_that_floats_leave_open_are_decided_by_decimals(monkeypatch):
+    depths, lengths = lined_up([[(3, 9), (1, 40)]] * 30)
+    words = Seeded(2).words(30).tolist()
+    sure = first_successes(depths, lengths, Fraction(1, 3), Scripted(words)).tolist()
+    monkeypatch.setattr(
+        module, "_propose_positions", lambda depths, *_: np.full(len(depths), module._OPEN, dtype=np.int64)
+    )
+    more = Scripted([*words, *[1 << 63] * 200])
+    assert first_successes(depths, lengths, Fraction(1, 3), more).tolist() == sure

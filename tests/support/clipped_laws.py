@@ -8,10 +8,8 @@ from itertools import combinations_with_replacement
 from statistics import NormalDist
 
 import numpy as np
-import pytest
 
-from sordino import BucketCounts
-from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino import BucketCounts, ClippedVariance
 
 VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
 GRID = {"cap": 8, "growth": 2, "unit": 1}
@@ -59,7 +57,9 @@ def stages(estimator, values):
     found = {}
     for places in np.ndindex(*map(len, laws)):
         tests = tuple(None if at == len(law) - 1 else at + 1 for at, law in zip(places, laws, strict=True))
-        each = [totals(estimator, (value,), tests) for value in values] or [totals(estimator, (), tests)]
+        # A sum is rounded once, all records together; squares are those of whole steps, record by record.
+        parts = [(value,) for value in values] if isinstance(estimator, ClippedVariance) else [tuple(values)]
+        each = [totals(estimator, part, tests) for part in parts] or [totals(estimator, (), tests)]
         _, noise = noise_of(estimator, tests)
         summed = tuple(sum(column) >> noise.shift for column in zip(*each, strict=True))
         found[tests] = (math.prod(law[at] for at, law in zip(places, laws, strict=True)), summed)
@@ -76,21 +76,7 @@ def noise_of(estimator, tests):
 @cache
 def totals(estimator, values, tests):
     """The totals in record steps, as `release` hands them to the noise."""
-    kept = []
-
-    def capture(self, private, entropy):
-        kept.extend(private)
-        return tuple(private)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(estimator),
-            "clip_from",
-            lambda self, counts, entropy: self.search.clip(tests, simulated=True),
-        )
-        patch.setattr(TotalNoise, "noisy", capture)
-        estimator.release(list(values))
-    return tuple(kept)
+    return tuple(estimator.totals(list(values), estimator.search.clip(tests, simulated=True)))
 
 
 # ---- Gaussian totals ----------------------------------------------------------------------------------------------------

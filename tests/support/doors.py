@@ -13,13 +13,14 @@ import numpy as np
 
 import sordino as sd
 from sordino.data import StepRange, Total
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
 from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.local import LocalReports
-from sordino.session.table_numbers import Numbers, TableNumbers
+from sordino.session.table_numbers import Sums, TableNumbers
 
 COUNTING = sd.COUNTING
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
@@ -94,20 +95,14 @@ def _figure(plant: Any, entropy: Any) -> Any:
     return total.release(Figure(Total(int(plant), 3, 0), None), entropy=entropy)
 
 
-class _Question:
-    """Stands for a table that adds up what it is asked for."""
-
-    def __init__(self, plant: Any) -> None:
-        self.plant = plant
-
-    def totals(self, ranges: list[StepRange]) -> list[Total]:
-        return [Total(int(self.plant), 3, 0) for _ in ranges]
+def _sums(estimator: Any, plant: Any) -> BucketSums:
+    return BucketSums.of([3.0, float(plant), 5.0], estimator.search.ladder)
 
 
 def _table(plant: Any, entropy: Any) -> Any:
     shared = count_numbers(Fraction(1, 20), adjacency="add-remove", rows=1)
     mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove", shared=shared)
-    numbers = Numbers(_Question(plant), (_counts(mechanism.estimator, plant),), int(plant), int(plant))  # type: ignore[arg-type]
+    numbers = Sums(_sums(mechanism.estimator, plant), int(plant), int(plant))
     return mechanism.release(numbers, entropy=entropy)
 
 
@@ -143,6 +138,9 @@ DOORS: dict[str, Door] = {
         _counts(_clipped_sum(), plant), entropy=entropy
     ),
     "ClippedAgain.release_one": lambda plant, entropy: _again(_clipped_sum(), int(plant), entropy),
+    "ClipSearch.release_each": lambda plant, entropy: _clipped_sum().search.release_each(
+        _sums(_clipped_sum(), plant), entropy=entropy
+    ),
     "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(
         _counts(_clipped_mean(), plant), entropy=entropy
     ),
@@ -234,6 +232,9 @@ DOORS: dict[str, Door] = {
         lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
     ),
     "StepSelection.release": _release(lambda: sd.StepSelection(epsilon=1, sensitivity=EITHER)),
+    "SummedColumn.release_each": lambda plant, entropy: _clipped_mean().release_each(
+        _sums(_clipped_mean(), plant), entropy=entropy
+    ),
     "TableNumbers.release": _table,
     "UnlistedHistogram.release": _unlisted(
         lambda: sd.UnlistedHistogram(epsilon=0.01, delta=1e-9, sensitivity=UNLISTED, above=10**12)

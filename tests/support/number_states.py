@@ -8,7 +8,9 @@ import numpy as np
 
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
 from sordino.estimators import BucketCounts, BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clipped_steps import clipped_moments, clipped_steps
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric
@@ -58,6 +60,22 @@ def wholes(grid, low, high):
     return [value for value in sorted(near | odd) if low <= value <= high] + [None]
 
 
+def ladder_of(grid):
+    """The ladder of a column with these buckets, with limits between edges; None for edges that no clip has."""
+    made = dict(grid.recipe)
+    if made:
+        signed = made["lower"] is None
+        lower = -made["cap"] / 3 if signed else made["lower"]
+        return StepLadder.within(grid, lower, made["cap"], signed=signed)
+    return StepLadder.within(grid, Fraction(-17), Fraction(3), signed=False) if grid.size == 1 else None
+
+
+def state(sums):
+    """Everything that sums of buckets hold."""
+    arrays = (sums.group, sums.bucket, sums.count, sums.missing)
+    return [list(map(int, one)) for one in (*arrays, sums.total)]
+
+
 def asked(source, grid, **options):
     return prepare_numbers(
         open_source(source),
@@ -71,6 +89,9 @@ def agrees(source, values, grid):
     question = asked(source, grid)
     listed = np.array(values, dtype=object)
     assert question.run() == (BucketCounts.of(listed, grid=grid),)
+    ladder = ladder_of(grid)
+    if ladder is not None:
+        assert state(asked(source, grid, ladder=ladder).sums()) == state(BucketSums.of(listed, ladder))
     with question.source.backend.scan(question.indices) as scan:  # one engine for all clips
         for clip in STEPS:
             narrow = clip.high - clip.low < 1 << 32

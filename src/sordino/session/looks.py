@@ -221,7 +221,7 @@ class Joined:
             )
         )
 
-    def estimate(self, figure: Any) -> tuple[Fraction, float]:
+    def estimate(self, figure: Any) -> tuple[float | Fraction, float]:
         """Return the figure of these means, and its standard error.
 
         Parameters
@@ -238,7 +238,7 @@ class Joined:
         alone = math.sqrt(last.terms[0].law.variance) * float(last.terms[0].step)
         share = self.deviation / alone if alone else 1.0
         totals = [one.value * each for one in sums]
-        found: tuple[Fraction, float] = again.combine(totals, last.records, share, group=group)
+        found: tuple[float | Fraction, float] = again.combine(totals, last.records, share, group=group)
         return found
 
     def bound(self, figure: Any, wrong: Fraction) -> tuple[float, float]:
@@ -255,7 +255,7 @@ class Joined:
         again, group = figure
         clip = again.clips[group]
         below, above = sums
-        low_end, width = clip.low * clip.step, (clip.high - clip.low) * clip.step
+        low_end, width = clip.bottom * clip.step, (clip.top - clip.bottom) * clip.step
         both = below.plus(above)
         # The mean is the lower end plus the width times the share of the distances from there.
         return Ratio(both.times(low_end).plus(below, width), both).bound(wrong, planned=True)

@@ -42,6 +42,7 @@ from sordino.estimators import (
     QuantileValues,
     VarianceValue,
 )
+from sordino.estimators.clipped.step_ladder import StepLadder
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
@@ -67,6 +68,7 @@ from sordino.session.table_numbers import (
     Figures,
     Groups,
     Searching,
+    SumReading,
     TableNumbers,
 )
 
@@ -125,15 +127,17 @@ class ColumnRequest(Request[R]):
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
         estimator = self.build_estimator(table)
-        question = self.ask(table, estimator.grid)
+        # Sums and means need one reading: each bucket is added up where it is counted. A variance finds a
+        # clip among the buckets, and then reads the rows once more.
+        ladder = estimator.search.ladder if isinstance(estimator, ClippedSum | ClippedMean) else None
+        question = self.ask(table, estimator.grid, ladder)
+        read = ColumnReading if ladder is None else SumReading
         if is_unlisted(self.domain):
-            return (yield from find_and_release(self, table, question, estimator, ColumnReading))
+            return (yield from find_and_release(self, table, question, estimator, read))
         mechanism = self.build_mechanism(table, question, estimator)
 
         charged = yield Reservation((mechanism,), self.detail(), question.domain)
-        numbers = charged.read(ColumnReading(question))
-        # Sums, means and variances find a clip among the buckets, and then read the rows once more.
-        return charged.release(mechanism, numbers)
+        return charged.release(mechanism, charged.read(read(question)))
 
     def options(self, table: Table) -> dict[str, Any]:
         """Return what every estimator of a column takes."""
@@ -209,7 +213,7 @@ class ColumnRequest(Request[R]):
         whole = self.where is None and self.by is None and not source.dropped and not source.computed
         return whole and unit.column is None and unit.adjacency == "replace-one"
 
-    def ask(self, table: Table, grid: BucketGrid) -> NumberQuestion:
+    def ask(self, table: Table, grid: BucketGrid, ladder: StepLadder | None = None) -> NumberQuestion:
         """Return the question about the column."""
         self._check_search()
         if self.strict_types and _reads_texts(table, self.column):
@@ -231,6 +235,7 @@ class ColumnRequest(Request[R]):
             groups_per_unit=self.groups_per_unit,
             most_groups=self.most_groups,
             squares=self.name == "variance",
+            ladder=ladder,
         )
 
     def _check_search(self) -> None:

@@ -574,7 +574,7 @@ class Session(SessionBase):
 
         Where to clip is found privately, then the clipped rows are added.
 
-        Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for
+        Missing numbers add nothing. The rows are read once. Rows of a unit, groups and errors as for
         `quantile`.
 
         Parameters

@@ -21,13 +21,13 @@ from sordino.estimators import (
     BucketCounts,
     ClippedMean,
     ClippedSum,
-    ClippedValue,
     ClippedVariance,
     Quantile,
     Quantiles,
     QuantileValues,
     VarianceValue,
 )
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.clipped_steps import Moments
@@ -137,6 +137,19 @@ class Numbers:
 
 @final
 @dataclass(frozen=True)
+class Sums:
+    """Private numbers of a table on their way to a sum or a mean: counted and added up, bucket by bucket.
+
+    `known` and `missing` are those of `Numbers`.
+    """
+
+    sums: BucketSums = field(repr=False)
+    known: int = field(repr=False)
+    missing: int = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
 class Figures:
     """Private figures of a table whose records were clipped at public ends, and so are added up already.
 
@@ -164,6 +177,24 @@ class ColumnReading:
         """Read the rows, after the charge; private."""
         found = self.question.count(progress=progress)
         return Numbers(self.question, found.buckets, found.known, found.missing)
+
+
+@final
+@dataclass(frozen=True)
+class SumReading:
+    """Reads a column once: what `Sums` are made from."""
+
+    question: NumberQuestion
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels of the groups."""
+        return self.question.domain
+
+    def run(self, *, progress: Progress | None = None) -> Sums:
+        """Read the rows, after the charge; private."""
+        sums = self.question.sums(progress=progress)
+        return Sums(sums, int(sums.known().sum()), int(sums.missing.sum()))
 
 
 @final
@@ -277,7 +308,7 @@ class TableNumbers:
         return self.estimator.exact
 
     @no_remnants
-    def release(self, numbers: Numbers | Figures | Totals, *, entropy: Entropy) -> Any:
+    def release(self, numbers: Numbers | Sums | Figures | Totals, *, entropy: Entropy) -> Any:
         """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
         fresh_entropy(entropy, "TableNumbers.release")
         figures = self._release_figures(numbers, entropy)
@@ -289,7 +320,7 @@ class TableNumbers:
             return QuantileValues(replace(one, numbers_share=share, cost=self.cost) for one in figures)
         return replace(figures, numbers_share=share, cost=compose(figures.cost, share.cost))
 
-    def _release_figures(self, numbers: Numbers | Figures | Totals, entropy: Entropy) -> Any:
+    def _release_figures(self, numbers: Numbers | Sums | Figures | Totals, entropy: Entropy) -> Any:
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
             found: list[Any] = [
@@ -310,8 +341,10 @@ class TableNumbers:
             ]
         elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
+        elif isinstance(estimator, ClippedVariance):
+            found = _release_variances(estimator, cast("Numbers", numbers), entropy)
         else:
-            found = _release_clipped(estimator, cast("Numbers", numbers), entropy)
+            found = list(estimator.release_each(cast("Sums", numbers).sums, entropy=entropy))
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
@@ -337,34 +370,16 @@ def _cost_of_two_steps(cost: Cost) -> Cost:
     return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
 
 
-def _release_clipped(
-    estimator: Clipped, numbers: Numbers, entropy: Entropy
-) -> list[ClippedValue | VarianceValue]:
-    """Return the figure of each group: find the clips first, then read the rows once more."""
+def _release_variances(estimator: ClippedVariance, numbers: Numbers, entropy: Entropy) -> list[VarianceValue]:
+    """Return the variance of each group: find the clips first, then read the rows once more."""
     # Each clip is a private release of its own, so the second read may depend on it.
-    # docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md, docs/proofs/clipped-variance.md
+    # docs/proofs/clipped-variance.md
     clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
-    ranges = [StepRange(clip.low, clip.high, clip.step) for clip in clips]
-    pairs = list(zip(numbers.counts, clips, strict=True))
-    if isinstance(estimator, ClippedVariance):
-        squares = numbers.question.square_totals(ranges)
-        return [
-            estimator.finish(_moments(counts.records - total.known, clip, total), clip, entropy=entropy)
-            for (counts, clip), total in zip(pairs, squares, strict=True)
-        ]
-    found: list[ClippedValue | VarianceValue] = []
-    for (counts, clip), (steps, known, _) in zip(pairs, numbers.question.totals(ranges), strict=True):
-        if isinstance(estimator, ClippedSum):
-            found.append(estimator.finish(steps, clip, entropy=entropy))
-        elif estimator.size_is_public:
-            # A missing number counts as 0, moved into the clip.
-            missing = counts.records - known
-            found.append(
-                estimator.finish(steps + missing * clip.missing, counts.records, clip, entropy=entropy)
-            )
-        else:
-            found.append(estimator.finish(steps, known, clip, entropy=entropy))
-    return found
+    squares = numbers.question.square_totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
+    return [
+        estimator.finish(_moments(counts.records - total.known, clip, total), clip, entropy=entropy)
+        for counts, clip, total in zip(numbers.counts, clips, squares, strict=True)
+    ]
 
 
 def _take_total(figure: Any, total: Total | SquareTotal, clip: Clip) -> int | Moments:

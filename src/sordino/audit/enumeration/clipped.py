@@ -116,8 +116,8 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
         end = (most * (clip.high - clip.low) ** 2 >> shift) + 1
         return [(-2 * end, 2 * end), (0, 3 * end)] if mechanism.size_is_public else [(0, end)] * 3
     if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
-        return [(0, (most * (clip.high - clip.low) >> shift) + 1)] * 2
-    return [((most * min(clip.low, 0) >> shift) - 1, (most * max(clip.high, 0) >> shift) + 1)]
+        return [(0, (most * (clip.top - clip.bottom) >> shift) + 1)] * 2
+    return [((most * min(clip.bottom, 0) >> shift) - 1, (most * max(clip.top, 0) >> shift) + 1)]
 
 
 def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds]:

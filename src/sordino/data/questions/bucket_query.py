@@ -14,6 +14,10 @@ proposes it. There are three ways, each slower than the one before:
 - *Search*: the engine looks for the edge itself. This is for edges that no rule made, or that stand closer
   together than floats can tell.
 
+Where the numbers of each bucket are added up, too, the least and the largest number of each are compared with
+its edges in the second way as well, and the third one is asked if one lies beyond: what a number counts in a
+sum is bounded by the edges of its bucket.
+
 Logarithms are not taken where they would not exist, and a cast that fails is NULL, never an error.
 """
 
@@ -28,6 +32,8 @@ from numpy.typing import NDArray
 
 from sordino.data.questions.numbers import NumberKind
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 
 class CountedRows(NamedTuple):
@@ -54,8 +60,9 @@ class BucketQuery:
     buckets : array of int64
         The bucket of the values of a cell that are below its cut; the others are in the next one.
     sql : str
-        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound; `{group}`
-        is the group with a comma, or nothing. Column known counts the rows of a cell that have a number.
+        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound and total;
+        `{group}` is the group with a comma, or nothing. Column known counts the rows of a cell that have a
+        number. Where there is a total, the text of a whole number, no row of a cell reaches its cut.
     """
 
     cuts: tuple[str, ...] = field(repr=False)
@@ -72,7 +79,7 @@ class BucketQuery:
 
         None if some number is not in the bucket that was proposed for it.
         """
-        if "sound" in answer and not np.all(np.asarray(answer["sound"], dtype=bool)):
+        if not _is_sound(answer):
             return None
         counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
         cells, rows, known, reached = (
@@ -88,42 +95,103 @@ class BucketQuery:
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
+    def summed(self, answer: dict[str, NDArray[Any]], ladder: StepLadder, groups: int) -> BucketSums | None:
+        """Return the counts and the sums of an answer, whose steps are those of a ladder.
 
-def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
-    """Return the queries that count the values of a kind in buckets; the last one always succeeds."""
+        None if some number is not in the bucket that was proposed for it.
+        """
+        if not _is_sound(answer):
+            return None
+        cells, rows, known = (np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known"))
+        group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        bucket = self.buckets[cells]
+        # Engines answer in any order, and the counts of groups are looked up by place.
+        order = np.lexsort((bucket, group))
+        totals = np.asarray(answer["total"], dtype=object)[order].tolist()
+        missing = np.zeros(groups, dtype=np.int64)
+        np.add.at(missing, group, rows - known)
+        return BucketSums(
+            ladder=ladder,
+            group=group[order],
+            bucket=bucket[order],
+            count=rows[order],
+            total=list(map(int, totals)),
+            missing=missing,
+        )
+
+
+def _is_sound(answer: dict[str, NDArray[Any]]) -> bool:
+    """Tell whether every number is in the bucket that was proposed for it."""
+    return "sound" not in answer or bool(np.all(np.asarray(answer["sound"], dtype=bool)))
+
+
+def bucket_queries(kind: NumberKind, grid: BucketGrid, steps: str | None = None) -> tuple[BucketQuery, ...]:
+    """Return the queries that count the values of a kind in buckets; the last one always succeeds.
+
+    Parameters
+    ----------
+    kind : NumberKind
+        Of the values.
+    grid : BucketGrid
+        The buckets.
+    steps : str, optional
+        What a row `x` adds to the sum of its bucket, in SQL; NULL if it is missing. None: only count.
+    """
     # The grid is public, so which queries there are depends on no row.
-    scale = Scale.of(grid)
+    scale, search = Scale.of(grid), _write_search_query(kind, grid, steps)
     if scale is None:
-        return (_write_search_query(kind, grid),)
-    slow = _write_cell_query(kind, grid, scale)
-    return (_write_even_query(kind, grid, scale), slow) if scale.even else (slow,)
+        return (search,)
+    slow = (
+        (_write_cell_query(kind, grid, scale),)
+        if steps is None
+        else (_write_checked_cell_query(kind, grid, scale, steps), search)
+    )
+    return (_write_even_query(kind, grid, scale, steps), *slow) if scale.even else slow
 
 
 _CUTS = "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
 
 
-def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+_TOTAL = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total"
+
+
+def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str | None) -> BucketQuery:
     """Return the query in which a logarithm proposes the bucket.
 
     The least and the largest number of each bucket are compared with its edges.
     """
-    cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
     # At least 1: bucket 0 also holds what is missing, so nothing
     # is compared there, and nothing may be proposed for it.
     inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS BIGINT) - ({int(scale.cells[0]) - 2}))"
     cell = _write_cell_case(kind, grid, inside, grid.size)
+    more = "" if steps is None else f"{steps} AS steps, "
+    return _write_checked_query(
+        kind, grid, f"(SELECT {{group}}x, {more}{cell} AS cell FROM {{rows}})", summed=steps is not None
+    )
+
+
+def _write_checked_query(
+    kind: NumberKind, grid: BucketGrid, placed: str, *, summed: bool, others: tuple[str, ...] = ()
+) -> BucketQuery:
+    """Return the query that counts numbers in the buckets that were proposed for them, and checks these.
+
+    `placed` is a SELECT with columns x, cell and, if they are added up, steps; `others` are texts that it is
+    sent, which come after the cuts of the buckets.
+    """
+    cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
     table = _CUTS.format(type=kind.name, size=len(cuts))
+    total, wanted = (", total", f"{_TOTAL}, ") if summed else ("", "")
     # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge. Without a
     # lower cut nothing can be in the bucket: then the comparison is NULL and counts as false.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
     sql = (
         "SELECT {group}coalesce(cell, 0) AS cell, n, known, CAST(0 AS BIGINT) AS reached, "
-        f"coalesce({sound}, FALSE) AS sound FROM "
-        "(SELECT {group}cell, count(*) AS n, count(x) AS known, min(x) AS low, max(x) AS high FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) GROUP BY ALL) "
+        f"coalesce({sound}, FALSE) AS sound{total} FROM "
+        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) AS high"
+        f" FROM {placed} GROUP BY ALL) "
         f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
     )
-    return BucketQuery(cuts, np.arange(len(cuts)), sql)
+    return BucketQuery((*cuts, *others), np.arange(len(cuts)), sql)
 
 
 def _write_cell_case(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
@@ -141,8 +209,10 @@ def _write_cell_case(kind: NumberKind, grid: BucketGrid, inside: str, top: int) 
     return f"CASE WHEN {within} THEN {inside}{above} ELSE 0 END"
 
 
-def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
-    """Return the query in which a logarithm proposes the edge that a number is compared with.
+def _place_in_cells(
+    kind: NumberKind, grid: BucketGrid, scale: Scale
+) -> tuple[tuple[str, ...], NDArray[np.int64], str]:
+    """Return the cut of each cell, the bucket of values below it, and the cell of `x` in SQL.
 
     Cell 0 is below the first edge, the last cell at or above the last one.
     """
@@ -157,16 +227,40 @@ def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> Bucke
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
     cell = _write_cell_case(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
+    return tuple(cuts), buckets, cell
+
+
+def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+    """Return the query in which a logarithm proposes the edge that a number is compared with."""
+    cuts, buckets, cell = _place_in_cells(kind, grid, scale)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     sql = (
         "SELECT {group}cell, count(*) AS n, count(x) AS known, "
         "CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
         f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY {{group}}cell"
     )
-    return BucketQuery(tuple(cuts), buckets, sql)
+    return BucketQuery(cuts, buckets, sql)
 
 
-def _write_search_query(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
+def _write_checked_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str) -> BucketQuery:
+    """Return the same query for sums, which checks the buckets that follow."""
+    cuts, buckets, cell = _place_in_cells(kind, grid, scale)
+    # The cuts of buckets come first; behind them stand those of cells, each with the bucket below it.
+    first = grid.size + 1
+    sent = tuple(f"{bucket} {cut}" for bucket, cut in zip(buckets.tolist(), cuts, strict=True))
+    table = (
+        f"(SELECT position - {first} AS place, TRY_CAST(split_part(label, ' ', 1) AS BIGINT) AS bucket,"
+        f" TRY_CAST(split_part(label, ' ', 2) AS {kind.name}) AS cut FROM labels"
+        f" WHERE position BETWEEN {first} AND {first + len(sent) - 1})"
+    )
+    placed = (
+        "(SELECT {group}x, steps, bucket + CASE WHEN x >= cut THEN 1 ELSE 0 END AS cell FROM "
+        f"(SELECT {{group}}x, {steps} AS steps, {cell} AS place FROM {{rows}}) JOIN {table} USING (place))"
+    )
+    return _write_checked_query(kind, grid, placed, summed=True, others=sent)
+
+
+def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -> BucketQuery:
     """Return the query in which the engine looks for the last cut that a value reaches."""
     # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
     cuts: dict[str, int] = {}
@@ -175,10 +269,11 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
         if cut is not None:
             cuts[cut] = bucket
     table = _CUTS.format(type=kind.name, size=len(cuts))
+    wanted, more = ("", "") if steps is None else (f", {_TOTAL}", f", {steps} AS steps")
     sql = (
         "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, count(x) AS known, "
-        "CAST(0 AS BIGINT) AS reached FROM "
-        f"(SELECT {{group}}x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
+        f"CAST(0 AS BIGINT) AS reached{wanted} FROM "
+        f"(SELECT {{group}}x{more} FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)
 

@@ -17,7 +17,7 @@ from sordino.data.sources.source import Source
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.estimators import BucketGrid
 
-GROUPS = 1 << 16
+GROUPS = 1 << 18
 """A question asks about at most this many groups."""
 
 COUNTS = 1 << 26

@@ -18,6 +18,7 @@ from typing import NamedTuple, final
 from sordino.constraints import POWER_OF_TWO, shown
 from sordino.data.questions.numbers import NumberKind
 from sordino.errors import InvalidParameter
+from sordino.estimators.clipped.step_ladder import Rung, StepLadder
 from sordino.grid import CLAMP
 
 DIGITS = 18
@@ -86,7 +87,7 @@ def step_query(
     """Return the query that adds up the steps of each group, and counts its rows with a number and without.
 
     With `squares` it also adds up the squared distances from the lower end. Sums are texts, because they may
-    have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
+    have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says more.
     """
     return added_up(partial(_write_steps, kind), ranges, rows, grouped, squares=squares)
 
@@ -103,10 +104,11 @@ def added_up(
 ) -> str:
     """Return the query that adds up what `steps_of` says of each range, the same way for every engine.
 
+    With several ranges the first labels say, for each group, which one is its own, as a number from 0.
     `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
     """
     group = "grp, " if grouped else ""
-    steps = f"{_write_by_group(ranges, steps_of)} AS steps"
+    steps = f"{_write_by_range(ranges, steps_of)} AS steps"
     # The sum over no numbers is NULL, and counts as 0.
     total = (
         f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known, "
@@ -116,26 +118,66 @@ def added_up(
         # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them fit.
         away = f"(CAST(steps AS {wide}) - low)"
         total += f", CAST(coalesce(sum({away} * {away}), 0) AS {text}) AS squares"
-        low = _write_by_group(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
+        low = _write_by_range(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
         steps += f", {low} AS low"
+    # Which range a group has stands in a table, by the place of the group: a list of groups for each range
+    # would be searched for each row.
+    ends = (
+        " JOIN (SELECT position AS place, label AS which FROM labels) AS ends ON place = grp"
+        if len(ranges) > 1
+        else ""
+    )
     return (
-        f"SELECT {group}{total} FROM (SELECT {group}{steps} FROM {rows} AS kept) AS counted"
+        f"SELECT {group}{total} FROM (SELECT {group}{steps} FROM {rows} AS kept{ends}) AS counted"
         + " GROUP BY grp" * grouped
     )
 
 
-def _write_by_group(ranges: Sequence[StepRange], write: Callable[[StepRange], str]) -> str:
-    """Return the expression that has for each group what `write` says of its range."""
-    # Groups with the same range share one expression, so that the query is no longer than it has to be.
-    alike: dict[StepRange, list[int]] = {}
-    for place, one in enumerate(ranges):
-        alike.setdefault(one, []).append(place)
-    if len(alike) == 1:
+def write_ladder_steps(
+    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: StepLadder
+) -> str:
+    """Return the steps of `x` on the rung of its bucket; NULL if it is missing.
+
+    Parameters
+    ----------
+    write_steps : callable
+        Returns the steps of `x` within a range, as `step_query` adds them up.
+    write_cut : callable
+        Returns the least number of the type that reaches an edge, in SQL; None if there is none.
+    ladder : StepLadder
+        The rungs.
+    """
+    first, *others = ladder.rungs
+    cases = []
+    # From the highest rung down: the first edge that a number reaches says on which one it is.
+    for rung in reversed(others):
+        cut = write_cut(Fraction(float(ladder.grid.edges[rung.start - 1])))
+        if cut is not None:
+            cases.append(f"WHEN x >= {cut} THEN {write_steps(_find_range(rung))}")
+    lowest = write_steps(_find_range(first))
+    return f"CASE {' '.join(cases)} ELSE {lowest} END" if cases else lowest
+
+
+def _find_range(rung: Rung) -> StepRange:
+    return StepRange(rung.low, rung.high, rung.step)
+
+
+def ladder_steps(kind: NumberKind, ladder: StepLadder) -> str:
+    """Return the steps of `x` on its rung, in the words of the embedded engine."""
+
+    def write_cut(edge: Fraction) -> str | None:
+        cut = kind.cut(edge)
+        return None if cut is None else _cast_end(cut, kind)
+
+    return write_ladder_steps(partial(_write_steps, kind), write_cut, ladder)
+
+
+def _write_by_range(ranges: Sequence[StepRange], write: Callable[[StepRange], str]) -> str:
+    """Return the expression that has for each row what `write` says of the range of its group."""
+    if len(ranges) == 1:
         return write(ranges[0])
-    cases = (
-        f"WHEN grp IN ({', '.join(map(str, groups))}) THEN {write(one)}" for one, groups in alike.items()
-    )
-    return f"CASE {' '.join(cases)} END"
+    cases = (f"WHEN '{place}' THEN {write(one)}" for place, one in enumerate(ranges))
+    return f"CASE which {' '.join(cases)} END"
 
 
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:

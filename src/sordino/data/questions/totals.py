@@ -7,12 +7,13 @@ rows whose group is not in the domain, are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
 from sordino.constraints import shown
+from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
@@ -21,11 +22,13 @@ from sordino.data.questions.rank_law import choose_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.engine import Kept, Progress, Scan, after_charge
+from sordino.data.sources.engine import Answer, Kept, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 
 class ColumnCounts(NamedTuple):
@@ -57,6 +60,8 @@ class NumberQuestion:
         In at most so many groups a unit counts.
     most_groups : int or None
         Where nobody listed the groups, at most so many may be found; else None.
+    ladder : StepLadder or None
+        In which steps each bucket is added up, if `sums` will be asked.
     """
 
     source: Source
@@ -66,6 +71,7 @@ class NumberQuestion:
     rows_per_unit: int
     groups_per_unit: int
     most_groups: int | None
+    ladder: StepLadder | None = field(repr=False)
     kind: NumberKind = field(repr=False)
     indices: tuple[int, ...] = field(repr=False)
     dialect: Dialect = field(repr=False)
@@ -139,6 +145,23 @@ class NumberQuestion:
         """Return what `run` does, and how many of the rows that count hold a number."""
         return after_charge(self._count, progress)
 
+    def sums(self, *, progress: Progress | None = None) -> BucketSums:
+        """Read the rows, once: count them as `run` does, and add up those of each bucket.
+
+        Only a question that was prepared with a `ladder` can be asked that, after the charge.
+
+        Returns
+        -------
+        BucketSums
+            Private; of all groups, in the order of the domain, or of all rows as one group.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails, always with the same message.
+        """
+        return after_charge(self._sum, progress)
+
     def totals(self, ranges: Sequence[StepRange], *, progress: Progress | None = None) -> tuple[Total, ...]:
         """Read the rows, once, and add up their steps, clipped to the range of their group.
 
@@ -186,18 +209,33 @@ class NumberQuestion:
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
+        for query, answer in self._ask_buckets(announce, None):
+            found = query.counted(answer, self.grid, groups)
+            if found is not None:
+                buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
+                return ColumnCounts(buckets, found.known, found.missing)
+        raise DataSourceError.after_charge()
+
+    def _sum(self, announce: Callable[[Scan], None]) -> BucketSums:
+        if self.ladder is None:
+            raise InvalidParameter("NumberQuestion.sums must be asked of a question with a ladder; got none.")
+        for query, answer in self._ask_buckets(announce, self.ladder):
+            found = query.summed(answer, self.ladder, max(1, len(self.groups)))
+            if found is not None:
+                return found
+        raise DataSourceError.after_charge()
+
+    def _ask_buckets(
+        self, announce: Callable[[Scan], None], ladder: StepLadder | None
+    ) -> Iterator[tuple[BucketQuery, Answer]]:
+        """Yield the queries about buckets with their answers: each is asked if the one before did not do."""
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             # A later query is asked only if the one before found that it put a number into a wrong bucket.
-            for query in self.dialect.buckets(self.kind, self.grid):
+            for query in self.dialect.buckets(self.kind, self.grid, ladder):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
-                answer = scan.ask(sql, [*query.cuts, *self._sent], kept=self._keep(len(query.cuts)))
-                found = query.counted(answer, self.grid, groups)
-                if found is not None:
-                    buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
-                    return ColumnCounts(buckets, found.known, found.missing)
-        raise DataSourceError.after_charge()
+                yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=self._keep(len(query.cuts)))
 
     def _add_up(
         self, ranges: Sequence[StepRange], squares: bool, announce: Callable[[Scan], None]
@@ -205,13 +243,17 @@ class NumberQuestion:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            sql = self.dialect.steps(self.kind, ranges, self.rows(0), grouped, squares)
-            answer = scan.ask(sql, self._sent if grouped else None, kept=self._keep(0))
+            # Many groups have few ranges. Which one each has is sent before the labels, if there are several.
+            places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
+            own = [str(places[one]) for one in ranges] if len(places) > 1 else []
+            sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
+            sent = [*own, *self._sent] if grouped else None
+            answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
-        places = answer["grp"].tolist() if grouped else [0]
+        groups = answer["grp"].tolist() if grouped else [0]
         names = ("total", "known", "missing", *(["squares"] if squares else []))
-        for place, *sums in zip(places, *(answer[name].tolist() for name in names), strict=True):
+        for place, *sums in zip(groups, *(answer[name].tolist() for name in names), strict=True):
             found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
         return tuple(found)
 
@@ -229,6 +271,7 @@ def prepare_numbers(
     groups_per_unit: int | None = None,
     most_groups: int | None = None,
     squares: bool = False,
+    ladder: StepLadder | None = None,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -258,6 +301,8 @@ def prepare_numbers(
         With `Domain.unlisted`: that release finds at most so many.
     squares : bool
         Whether `square_totals` will be asked, too.
+    ladder : StepLadder, optional
+        The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor `totals`.
 
     Returns
     -------
@@ -356,6 +401,7 @@ def prepare_numbers(
         rows_per_unit=unit.max_rows or 1,
         groups_per_unit=groups or 1,
         most_groups=most_groups,
+        ladder=ladder,
         kind=kind,
         indices=tuple(sorted(indices)),
         dialect=dialect,
@@ -375,14 +421,18 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     asked: list[tuple[str, Sequence[str] | None]] = [
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
-        for query in question.dialect.buckets(question.kind, question.grid)
+        for query in question.dialect.buckets(question.kind, question.grid, question.ladder)
     ]
-    asked.append(
-        (
-            question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares),
-            ["group"] if grouped else None,
-        )
-    )
+    # Whoever asks for sums of buckets needs no second reading.
+    if question.ladder is None:
+        steps = question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares)
+        asked.append((steps, ["group"] if grouped else None))
+        if grouped:
+            others = replace(ends, high=2)
+            several = question.dialect.steps(
+                question.kind, [ends, others], question.rows(1), grouped, squares
+            )
+            asked.append((several, ["0", "group"]))
     question.source.rehearse(question.indices, asked)
 
 

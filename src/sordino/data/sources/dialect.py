@@ -9,9 +9,10 @@ from typing import final
 from sordino.data.csv.typed_fields import write_number
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.step_query import StepRange, step_query
+from sordino.data.questions.step_query import StepRange, ladder_steps, step_query
 from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS, Words
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 
 @final
@@ -26,8 +27,8 @@ class Dialect:
     number : callable
         From the index and kind of a column to its number; NULL if a value is none.
     buckets : callable
-        From a kind and a grid to the queries that count rows in buckets. The first one that succeeds counts,
-        and the last one always succeeds.
+        From a kind, a grid and perhaps a ladder of steps to the queries that count rows in buckets, and with
+        a ladder add up each. The first one that succeeds counts, and the last one always succeeds.
     steps : callable
         From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
         adds up steps.
@@ -39,7 +40,7 @@ class Dialect:
 
     words: Words
     number: Callable[[int, NumberKind], str]
-    buckets: Callable[[NumberKind, BucketGrid], tuple[BucketQuery, ...]]
+    buckets: Callable[[NumberKind, BucketGrid, StepLadder | None], tuple[BucketQuery, ...]]
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
     predicates: bool = True
     every_character: bool = True
@@ -66,10 +67,16 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     return EMBEDDED_WORDS.number.format(value)
 
 
+def _write_embedded_buckets(
+    kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
+) -> tuple[BucketQuery, ...]:
+    return bucket_queries(kind, grid, None if ladder is None else ladder_steps(kind, ladder))
+
+
 EMBEDDED = Dialect(
     words=EMBEDDED_WORDS,
     number=_write_embedded_number,
-    buckets=bucket_queries,
+    buckets=_write_embedded_buckets,
     steps=step_query,
 )
 """Those of the embedded engine."""

@@ -20,13 +20,14 @@ import numpy as np
 from sordino.address import ServerTable, connected, identify, parts, reaching
 from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.step_query import StepRange, added_up
+from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan, quoted
 from sordino.data.sources.source import UNUSABLE, Asked
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.step_ladder import StepLadder
 
 if TYPE_CHECKING:
     from sordino.address import Connection
@@ -299,7 +300,9 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
     )
 
 
-def _write_server_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
+def _write_server_buckets(
+    kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
+) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
@@ -308,19 +311,26 @@ def _write_server_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQue
     )
     # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
     cell = f"CASE WHEN x IS NULL THEN 0 ELSE width_bucket(x, {edges}) END"
+    wanted, steps = "", ""
+    if ladder is not None:
+        wanted = ", CAST(coalesce(sum(steps), 0) AS text) AS total"
+        of_rung = write_ladder_steps(partial(_write_server_steps, kind), partial(_cast_edge, kind), ladder)
+        steps = f"{of_rung} AS steps, "
     sql = (
-        "SELECT {group}cell, count(*) AS n, count(x) AS known, 0 AS reached FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}} AS counted) AS placed GROUP BY {{group}}cell"
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, 0 AS reached{wanted} FROM "
+        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM {{rows}} AS counted) AS placed"
+        " GROUP BY {group}cell"
     )
     return (BucketQuery(cuts, np.arange(grid.size + 1), sql),)
 
 
+def _cast_edge(kind: NumberKind, edge: Fraction) -> str:
+    return f"CAST('{_write_server_literal(edge, kind)}' AS {_server_number_type(kind)})"
+
+
 def _write_server_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`; NULL if it is missing."""
-    least, most = (
-        f"CAST('{_write_server_literal(end * ends.step, kind)}' AS {_server_number_type(kind)})"
-        for end in (ends.low, ends.high)
-    )
+    least, most = (_cast_edge(kind, end * ends.step) for end in (ends.low, ends.high))
     # Values beyond the ends are sorted out first by comparison,
     # so they never enter the arithmetic, which could fail.
     inside = (_write_server_float_steps if kind.scale is None else _write_server_numeric_steps)(ends.step)

@@ -10,9 +10,11 @@ Floats: edges are public floats; clips become whole numbers of a public power of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, final
 
 import numpy as np
@@ -21,7 +23,9 @@ from numpy.typing import NDArray
 from sordino.cost import Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.step_ladder import StepLadder, choose_step
+from sordino.estimators.columns.bucket_counts import BucketCounts, limit_counts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
@@ -39,9 +43,7 @@ A search passes the largest record by j edges with a probability of about 2/j^2.
 Sides = Literal["above", "magnitude", "both"]
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_WIDTH_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
-# Floats hold an end exactly: it lies at most 2^52 steps from 0 (docs/proofs/clipped-sum.md, "The sum").
-_OFFSET_BITS = 52
+_GROUPS_TOGETHER = 1 << 12
 # `BucketCounts` lets no sum of counts grow beyond this, so the limit never cuts an answer.
 _MOST_RECORDS_BEYOND = 1 << 60
 
@@ -54,7 +56,9 @@ class Clip(Release):
     Attributes
     ----------
     low, high : int
-        The ends, in steps; a record counts as max(low, min(high, floor(value / step))).
+        The ends, in steps, at least one step apart.
+    bottom, top : int
+        Whole steps, at or next to the ends, beyond which no record counts: what one moves a sum by at most.
     step : Fraction
         A power of two, in the unit of the values.
     tests : tuple of (int or None)
@@ -64,21 +68,37 @@ class Clip(Release):
 
     low: int
     high: int
+    bottom: int
+    top: int
     step: Fraction
     tests: tuple[int | None, ...]
 
-    @property
+    @cached_property
     def ends(self) -> tuple[float, float]:
-        """The ends in the unit of the values."""
-        return float(self.low * self.step), float(self.high * self.step)
+        """Between which numbers every record counts, in the unit of the values: next to edges, or at them."""
+        return float(self.bottom * self.step), float(self.top * self.step)
 
-    @property
+    @cached_property
     def capped(self) -> bool:
         """Whether the upper end is the cap, or any search ran to the end of its grid."""
         # With both signs a search runs over the edges on one side of 0: half of them, without the 0 itself.
         search = self.mechanism
         last = search.grid.size if search.sides == "above" else search.grid.size // 2
         return self.high == math.floor(search.cap / self.step) or not {None, last}.isdisjoint(self.tests)
+
+    @cached_property
+    def inside(self) -> tuple[int, int]:
+        """The first and the last bucket of the grid between its ends."""
+        # It was made by the search, whose grid it is.
+        found: tuple[int, int] = self.mechanism.inside(self.tests)
+        return found
+
+    @cached_property
+    def most(self) -> int:
+        """What a record beyond the upper end counts as: no more than it is."""
+        # A clip is at least one step wide, though its end may lie less than that above the lower one.
+        upper: Fraction = self.mechanism.ends(self.tests)[1]
+        return min(self.high, math.floor(upper / self.step))
 
     @property
     def missing(self) -> int:
@@ -143,6 +163,19 @@ class ClipSearch:
         return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
 
     @cached_property
+    def ladder(self) -> StepLadder:
+        """In which steps the records of each bucket are added up, whatever clip is found."""
+        return StepLadder.within(self.grid, self.lower, self.cap, signed=self.sides != "above")
+
+    def inside(self, tests: tuple[int | None, ...]) -> tuple[int, int]:
+        """Return the first and the last bucket between the edges that so many tests in each search found."""
+        if self.sides == "above":
+            return 0, (self.grid.size if tests[0] is None else tests[0]) - 1
+        half = self.grid.size // 2
+        down, up = (half if count is None else count for count in (tests[0], tests[-1]))
+        return half - down + 1, half + up
+
+    @cached_property
     def cost(self) -> Cost:
         """What all searches spend together."""
         threshold = self.scan.threshold_noise.rate * self.rows_per_unit
@@ -174,18 +207,29 @@ class ClipSearch:
             raise InvalidParameter(
                 f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
             )
-        # Records at or above each edge, from the first to the last.
-        up = np.cumsum(counts.counts[::-1])[::-1][1:]
+        bucket = np.flatnonzero(counts.counts)
+        found = self._run_each(np.zeros_like(bucket), bucket, counts.counts[bucket], 1)
+        return tuple((answers[0], lengths[0]) for answers, lengths in found)
+
+    def _run_each(
+        self, group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
+    ) -> Iterator[Runs]:
+        """Yield the runs of each search, in rows of shape (m,) for each of so many groups.
+
+        The three arrays say how many records of a group are in a bucket, sorted by both.
+        """
+        size, half = self.grid.size, self.grid.size // 2
         if self.sides == "above":
-            return (_group_equal_answers(up),)
-        half = self.grid.size // 2
-        # Bucket 0 is left out below: it also holds what is missing, which is beyond no edge.
-        above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
-        return (
-            (_group_equal_answers(above + below),)
-            if self.sides == "magnitude"
-            else (_group_equal_answers(below), _group_equal_answers(above))
-        )
+            yield _line_up(group, bucket, count, groups, size)
+            return
+        # How many edges on their side of 0 records are beyond. Bucket 0 also holds what is missing, which is
+        # beyond no edge.
+        up, down = bucket - half - 1, np.where(bucket > 0, half - bucket, 0)
+        if self.sides == "magnitude":
+            yield _line_up(group, np.maximum(up, down), count, groups, half)
+            return
+        for passed in (down, up):
+            yield _line_up(group, passed, count, groups, half)
 
     @no_remnants
     def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
@@ -204,23 +248,71 @@ class ClipSearch:
             simulated=entropy.simulated,
         )
 
+    @no_remnants
+    def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[Clip]:
+        """Search for the clip of every group, with fresh noise for each.
+
+        Groups whose searches found the same edges share one clip.
+
+        Raises
+        ------
+        InvalidParameter
+            If the records are in buckets of another grid.
+        """
+        fresh_entropy(entropy, "ClipSearch.release_each")
+        if sums.ladder != self.ladder:
+            raise InvalidParameter("ClipSearch needs BucketSums over its own ladder; got other ones.")
+        known: dict[tuple[int | None, ...], Clip] = {}
+        found: list[Clip] = []
+        counts = limit_counts(sums.count, self.grid)
+        # Some groups at a time: what the searches look at would fill the memory.
+        starts = np.searchsorted(sums.group, np.arange(0, sums.groups + _GROUPS_TOGETHER, _GROUPS_TOGETHER))
+        for place, (begin, end) in enumerate(pairwise(starts.tolist())):
+            first = place * _GROUPS_TOGETHER
+            here = slice(begin, end)
+            groups = min(_GROUPS_TOGETHER, sums.groups - first)
+            runs = self._run_each(sums.group[here] - first, sums.bucket[here], counts[here], groups)
+            positions = [
+                self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs
+            ]
+            for each in zip(*positions, strict=True):
+                tests = tuple(None if position < 0 else position + 1 for position in each)
+                if tests not in known:
+                    known[tests] = self.clip(tests, simulated=entropy.simulated)
+                found.append(known[tests])
+        return found
+
     def clip(self, tests: tuple[int | None, ...], *, simulated: bool) -> Clip:
         """Return the clip after so many tests in each search: a function of public numbers."""
-        # Both sides of 0 have the same edges, so a distance from 0 is read from the upper half alone.
-        edges = self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
-        reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
-        # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any case.
-        upper = min(reached[-1], self.cap)
-        lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
-        step = _record_step(lower, upper)
+        lower, upper = self.ends(tests)
+        step = choose_step(lower, upper)
         # A positive lower end is rounded down, as records are. A negative one is rounded toward 0, so that it
         # is not below `lower`.
         low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
         # The clip is at least one step wide: without a width there would be no scale for the noise.
         high = max(math.floor(upper / step), low + 1)
         return Clip(
-            low=low, high=high, step=step, tests=tests, mechanism=self, cost=self.cost, simulated=simulated
+            low=low,
+            high=high,
+            # Records inside have finer steps than the clip, and may lie less than a step beyond its ends.
+            bottom=math.floor(lower / step),
+            top=max(math.ceil(upper / step), high),
+            step=step,
+            tests=tests,
+            mechanism=self,
+            cost=self.cost,
+            simulated=simulated,
         )
+
+    def ends(self, tests: tuple[int | None, ...]) -> tuple[Fraction, Fraction]:
+        """Return between which numbers the clip lies after so many tests in each search."""
+        # Both sides of 0 have the same edges, so a distance from 0 is read from the upper half alone.
+        edges = self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
+        reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
+        # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any case.
+        upper = min(reached[-1], self.cap)
+        lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
+        return lower, upper
 
     def beyond(self, tests: int, wrong: Fraction) -> float:
         """Return a bound of the records at or beyond the found edge, right but for a probability of `wrong`.
@@ -231,18 +323,33 @@ class ClipSearch:
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
 
 
-def _group_equal_answers(beyond: NDArray[np.int64]) -> Runs:
-    """Return falling numbers of records, one for each edge, as rising answers in runs of equal ones."""
-    # Nothing is equal to -1, so that the first edge begins a run.
-    starts = np.flatnonzero(np.diff(beyond, prepend=-1))
-    return -np.minimum(beyond[starts], _MOST_RECORDS_BEYOND), np.diff(starts, append=beyond.size)
+def _line_up(
+    group: NDArray[np.int64], passed: NDArray[np.int64], count: NDArray[np.int64], groups: int, edges: int
+) -> Runs:
+    """Return falling numbers of records beyond each of so many edges, as rising answers in runs.
 
-
-def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
-    """Return the smallest step, a power of two, in which the clip is narrow and close enough to 0."""
-    needed = max((upper - lower) / (1 << _WIDTH_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
-    # From the numbers of digits alone: this power is below what is needed, by a factor of less than 4.
-    step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
-    while step <= needed:
-        step *= 2
-    return step
+    Some records of a group are beyond the first `passed` edges. Shape (groups, m); rows with fewer runs are
+    filled up with empty ones.
+    """
+    seen = passed > 0
+    place = group[seen] * (edges + 1) + passed[seen]
+    # Records that are beyond as many edges stand together, whichever side of 0 they are on.
+    place, which = np.unique(place, return_inverse=True)
+    many = np.zeros(place.size, dtype=np.int64)
+    np.add.at(many, which, count[seen])
+    row, last = np.divmod(place, edges + 1)
+    # A run ends at the last edge that some records are beyond, and one more after all of them.
+    sizes = np.bincount(row, minlength=groups)
+    starts = np.cumsum(sizes) - sizes
+    rank = np.arange(row.size) - starts[row]
+    shape = (groups, int(sizes.max(initial=0)) + 1)
+    lengths = np.zeros(shape, dtype=np.int64)
+    ends = np.full(shape, edges, dtype=np.int64)
+    ends[row, rank] = last
+    np.subtract(ends[:, 1:], ends[:, :-1], out=lengths[:, 1:])
+    lengths[:, 0] = ends[:, 0]
+    answers = np.zeros(shape, dtype=np.int64)
+    answers[row, rank] = many
+    # All records that are beyond this edge or a later one.
+    beyond = np.cumsum(answers[:, ::-1], axis=1)[:, ::-1]
+    return -np.minimum(beyond, _MOST_RECORDS_BEYOND), lengths

@@ -135,7 +135,7 @@ class ClippedAgain:
 
     def combine(
         self, totals: Sequence[Fraction], records: int | None, deviation: float, *, group: int = 0
-    ) -> tuple[Fraction, float]:
+    ) -> tuple[float | Fraction, float]:
         """Return the figure that totals of all looks stand for, and its standard error to first order.
 
         Parameters
@@ -151,7 +151,7 @@ class ClippedAgain:
         """
         clip, noise = self.clips[group], self.noises[group]
         steps = [total / noise.step for total in totals]
-        value, error = self.figure.estimate(steps, clip, noise, records)
+        value, error = self.figure.estimate(clip, noise, steps, records)
         return value, error * deviation
 
 

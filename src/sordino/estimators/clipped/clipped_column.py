@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -30,20 +31,17 @@ from sordino.constraints import (
 )
 from sordino.cost import RDP, ZCDP, Cost, Pure, compose
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip, ClipSearch, Sides
-from sordino.estimators.clipped.clipped_value import ClippedValue, clipped_ends
+from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
-
-MISS_PROBABILITY = Fraction(1, 20)
-"""How often an interval may miss."""
-
 
 # Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at least a
 # quarter of that; and where epsilon is at least so large, their noise has as many steps as are said to be.
@@ -175,9 +173,9 @@ class ClippedColumn(Mechanism):
 
     @abstractmethod
     def estimate(
-        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
-    ) -> tuple[Fraction, float]:
-        """Return the figure that noisy totals stand for, in the unit of the values, and its standard error.
+        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
+    ) -> tuple[float | Fraction, float]:
+        """Return the figure that noisy totals tell, in the unit of the values, and its standard error.
 
         The totals are in steps of `noise`, which is public; `records` is their number where that is public.
         """
@@ -196,37 +194,6 @@ class ClippedColumn(Mechanism):
                 "released; got another one."
             )
 
-    def result(
-        self,
-        value: Fraction,
-        standard_error: float,
-        *,
-        clip: Clip,
-        noise: TotalNoise,
-        noisy: tuple[int, ...],
-        records: int | None,
-        simulated: bool,
-    ) -> ClippedValue:
-        """Return what is released: a figure, its interval, and what both rest on.
-
-        `records` is their number where it is public.
-        """
-        low, high = clipped_ends(clip, noise, noisy, records, MISS_PROBABILITY)
-        return ClippedValue(
-            value=float(value),
-            clip=clip.ends,
-            capped=clip.capped,
-            standard_error=standard_error,
-            interval=(float(low), float(high)),
-            found=clip,
-            noise=noise,
-            noisy=noisy,
-            records=records,
-            mechanism=self,
-            cost=self.cost,
-            simulated=clip.simulated or simulated,
-        )
-
 
 class SummedColumn(ClippedColumn):
     """A figure of sums of records, whose noise may be Gaussian, paid by a rho of its own."""
@@ -240,6 +207,72 @@ class SummedColumn(ClippedColumn):
         ),
         default=None,
     )
+
+    def read(self, values: Any, *, owner: str) -> BucketSums:
+        """Count and add up private values, once: what the clip is found from, and the sum within any clip."""
+        return BucketSums.of(values, self.search.ladder, owner=owner)
+
+    @abstractmethod
+    def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> Sequence[tuple[int, ...]]:
+        """Return the totals of each group that get noise, in record steps. Private."""
+
+    @abstractmethod
+    def estimate(
+        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
+    ) -> tuple[float, float]:
+        """Return the figure that noisy totals tell, and the standard deviation of its noise."""
+
+    @no_remnants
+    def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[ClippedValue]:
+        """Release the figure of each group: what it would be alone, with noise of its own.
+
+        Parameters
+        ----------
+        sums : BucketSums
+            Private: what was read of the groups, by `search.ladder`.
+        entropy : Entropy
+            Where the noise comes from.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release_each")
+        clips = self.search.release_each(sums, entropy=entropy)
+        sizes = self._public_sizes(sums)
+        totals = self.totals_of(sums, clips)
+        renew(entropy)  # the second stage
+        # Clips of the same edges are one object, and their noise is drawn in one call.
+        alike: dict[int, list[int]] = defaultdict(list)
+        for group, clip in enumerate(clips):
+            alike[id(clip)].append(group)
+        found: dict[int, ClippedValue] = {}
+        for groups in alike.values():
+            clip = clips[groups[0]]
+            noise = self.noise_for(clip)
+            drawn = noise.noisy_each([totals[group] for group in groups], entropy)
+            for group, noisy in zip(groups, drawn, strict=True):
+                found[group] = self.result(clip, noise, noisy, sizes[group], simulated=entropy.simulated)
+        return [found[group] for group in range(sums.groups)]
+
+    def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
+        """Return the number of records of each group where it is public."""
+        return [None] * sums.groups
+
+    def result(
+        self, clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, *, simulated: bool
+    ) -> ClippedValue:
+        """Return what is released: a figure, and what its interval rests on."""
+        value, error = self.estimate(clip, noise, noisy, records)
+        return ClippedValue(
+            value=value,
+            clip=clip.ends,
+            capped=clip.capped,
+            standard_error=error,
+            found=clip,
+            noise=noise,
+            noisy=noisy,
+            records=records,
+            mechanism=self,
+            cost=self.cost,
+            simulated=clip.simulated or simulated,
+        )
 
     @property
     def total_noise(self) -> Literal["laplace", "gaussian"]:

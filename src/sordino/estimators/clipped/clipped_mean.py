@@ -12,18 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any, final
 
 from sordino.claims import Claim
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn, SummedColumn
-from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.remnants import no_remnants
 
 
@@ -75,7 +73,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         """
         paid = budget or self.total_budget
         # Each record moves the totals by the width of the clip, in either norm at most.
-        bound = self.moved_records * (clip.high - clip.low)
+        bound = self.moved_records * (clip.top - clip.bottom)
         if isinstance(paid, ZCDP) and not self.size_is_public and self.adjacency == "replace-one":
             # What leaves and what joins are distances, none negative: two vectors at a right angle at most.
             # So they are apart by sqrt(2) times what either may be, rounded up, and not by twice that.
@@ -90,7 +88,7 @@ class ClippedMean(SummedColumn, SizedColumn):
 
     @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
-        """Average private values, with fresh noise: two passes over them, or three.
+        """Average private values, with fresh noise: one pass over them.
 
         Parameters
         ----------
@@ -105,9 +103,10 @@ class ClippedMean(SummedColumn, SizedColumn):
             If the values are not one-dimensional, or their declared type is not numeric.
         """
         fresh_entropy(entropy, "ClippedMean.release")
-        clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
+        sums = self.read(values, owner="ClippedMean.release: values")
+        clip = self.clip_from(sums.counts, entropy=entropy)
         return self._finished(
-            self.totals(values, clip),
+            self.totals_of(sums, [clip])[0],
             clip,
             self.noise_for(clip),
             known=len(values) if self.size_is_public else None,
@@ -123,8 +122,8 @@ class ClippedMean(SummedColumn, SizedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over the records, with the numbers of
-            `clip`. None, the sum over no records, is 0.
+            Private: the sum of the records in whole steps of `clip`; each counts as a number from `bottom` to
+            `top`, such as max(low, min(high, floor(value / step))). None, the sum over no records, is 0.
         records : int
             How many records these are: without the missing ones, and private; under `size_is_public` all of
             them, and public, where a missing one has added `clip.missing`.
@@ -151,15 +150,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, noise, known=n, entropy=entropy)
-        # The distances from either end, from the sum and the number of the records.
-        apart = (whole - n * clip.low, n * clip.high - whole)
-        return self._finished(apart, clip, noise, known=None, entropy=entropy)
-
-    def estimate(
-        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
-    ) -> tuple[Fraction, float]:
-        """Return the mean, within the clip, and the standard deviation of its noise."""
-        return _estimate_mean(clip, noise, noisy, records)
+        return self._finished(self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy)
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
@@ -167,14 +158,27 @@ class ClippedMean(SummedColumn, SizedColumn):
 
         The sum of the clipped records, or the two totals of their distances from either end.
         """
-        read = partial(
-            clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values"
-        )
+        return self.totals_of(self.read(values, owner="ClippedMean.totals: values"), [clip])[0]
+
+    @no_remnants
+    def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int, ...]]:
+        """Return these totals for each group. Private."""
+        wholes = sums.add_up(clips)
         if self.size_is_public:
-            return (read(missing=clip.missing),)
-        rows = len(values)
-        # A missing record counts as the end that the distance is taken from, so it adds 0 to either total.
-        return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
+            # A missing number counts as 0, moved into the clip.
+            return [
+                (whole + missing * clip.missing,)
+                for whole, missing, clip in zip(wholes, sums.missing.tolist(), clips, strict=True)
+            ]
+        return [
+            self._take_distances(whole, known, clip)
+            for whole, known, clip in zip(wholes, sums.known().tolist(), clips, strict=True)
+        ]
+
+    @staticmethod
+    def _take_distances(whole: int, records: int, clip: Clip) -> tuple[int, int]:
+        """Return how far the records are from either end, in all, from their sum and their number."""
+        return whole - records * clip.bottom, records * clip.top - whole
 
     def _finished(
         self,
@@ -185,35 +189,44 @@ class ClippedMean(SummedColumn, SizedColumn):
         known: int | None,
         entropy: Entropy,
     ) -> ClippedValue:
-        renew(entropy)  # the second stage: the values were read since the clip was found
+        renew(entropy)  # the second stage: whoever reads rows in between may take any time for it
         noisy = noise.noisy(totals, entropy)
-        value, error = self.estimate(noisy, clip, noise, known)
-        return self.result(
-            value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated
-        )
+        return self.result(clip, noise, noisy, known, simulated=entropy.simulated)
 
+    def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
+        """Return the number of records of each group where it is public: missing ones are records, too."""
+        if not self.size_is_public:
+            return super()._public_sizes(sums)
+        found: list[int | None] = (sums.known() + sums.missing).tolist()
+        return found
 
-def _estimate_mean(
-    clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
-) -> tuple[Fraction, float]:
-    """Return the mean, within the clip, and the standard deviation of its noise.
+    def estimate(
+        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
+    ) -> tuple[float, float]:
+        """Return the mean, within the clip, and the standard deviation of its noise.
 
-    For two totals the deviation is of first order, at the released numbers.
-    """
-    low, high = clip.low * clip.step, clip.high * clip.step
-    deviation = math.sqrt(noise.mechanism.noise.variance)
-    if records is not None:
-        # The mean of no records is whatever is released for it: nothing may fail where there are none.
-        known = max(1, records)
-        # The clipped mean lies in the clip, so moving the noisy one into it only brings it closer.
-        return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
-    # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of the
-    # clip is released.
-    below, above = (max(0, total) for total in noisy)
-    place = Fraction(below, below + above) if below + above else Fraction(1, 2)
-    # The mean depends on both totals through their ratio: these are its two derivatives.
-    slope = math.hypot(float(place), float(1 - place)) / max(1, below + above)
-    return low + (high - low) * place, deviation * slope * float(high - low)
+        For two totals the deviation is of first order, at the released numbers.
+        """
+        width = clip.top - clip.bottom
+        if records is not None:
+            # The mean of no records is whatever is released for it: nothing may fail where there are none.
+            known = max(1, records)
+            mean = noisy[0] * noise.step / known
+            # The clipped mean lies in the clip, so moving the noisy one into it only brings it closer.
+            mean = max(clip.bottom * clip.step, min(clip.top * clip.step, mean))
+            return float(mean), noise.deviation * float(noise.step) / known
+        # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of
+        # the clip is released.
+        below, above = max(0, noisy[0]), max(0, noisy[1])
+        parts = max(1, below + above)
+        if not below + above:
+            below = above = 1
+        # In whole numbers up to one quotient, which Python rounds as it does a fraction.
+        (top, bottom), whole = clip.step.as_integer_ratio(), below + above
+        value = (clip.bottom * whole + width * below) * top / (whole * bottom)
+        # The mean depends on both totals through their ratio: these are its two derivatives.
+        slope = math.hypot(below / whole, above / whole) / parts
+        return float(value), noise.deviation * slope * (width * top / bottom)
 
 
 _MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole

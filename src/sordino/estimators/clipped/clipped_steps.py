@@ -109,10 +109,14 @@ def _clip_blocks(
 ) -> Iterator[tuple[NDArray[np.int64], int]]:
     """Yield the clipped steps of the records, block by block, and how many are missing, with 0 steps."""
     for block in blocks(values, owner):
-        yield _clip_block(block, low, high, exponent)
+        yield clip_block(block, low, high, exponent)
 
 
-def _clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
+def clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
+    """Return the clipped steps of the records of a block, and how many are missing, with 0 steps.
+
+    The steps are 2^exponent large; the ends are checked by whoever calls this.
+    """
     # Objects, whole numbers of 64 bits and floats: each by a rule that is exact for its kind
     # (docs/proofs/bucket-counts.md, "Proof of 5").
     if block.dtype == object:

@@ -9,7 +9,6 @@ Floats: none after records are whole numbers of steps; the released floats are e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -20,12 +19,11 @@ from sordino.cost import ZCDP, Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SummedColumn
-from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.remnants import no_remnants
 
 
@@ -100,7 +98,7 @@ class ClippedSum(SummedColumn):
         """
         # A record that comes or goes moves the sum by at most the end that is farther from 0. A record in
         # place of another one moves it by at most the width. Of one number that is every norm.
-        apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
+        apart = clip.top - clip.bottom if self.adjacency == "replace-one" else max(-clip.bottom, clip.top)
         return TotalNoise(
             budget=budget or self.total_budget,
             bound=self.rows_per_unit * apart,
@@ -111,7 +109,7 @@ class ClippedSum(SummedColumn):
 
     @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
-        """Add up private values, with fresh noise: two passes over them.
+        """Add up private values, with fresh noise: one pass over them.
 
         Parameters
         ----------
@@ -126,19 +124,15 @@ class ClippedSum(SummedColumn):
             If the values are not one-dimensional, or their declared type is not numeric.
         """
         fresh_entropy(entropy, "ClippedSum.release")
-        # First pass: the clip, from counts in buckets. Second pass: the records, moved into the clip.
-        clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
-        return self.finish(*self.totals(values, clip), clip, entropy=entropy)
+        sums = self.read(values, owner="ClippedSum.release: values")
+        clip = self.clip_from(sums.counts, entropy=entropy)
+        # What is missing adds 0, which lies in the clip: the noise covers it as any other record.
+        return self.finish(self.totals_of(sums, [clip])[0][0], clip, entropy=entropy)
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int]:
         """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
-        return (
-            # What is missing adds 0, which lies in the clip: the noise covers it as any other record.
-            clipped_steps(
-                values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"
-            ),
-        )
+        return self.totals_of(self.read(values, owner="ClippedSum.totals: values"), [clip])[0]
 
     @no_remnants
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
@@ -147,8 +141,9 @@ class ClippedSum(SummedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over all records that are not
-            missing, with the numbers of `clip`. None, the sum over no records, is 0.
+            Private: the sum of the records that are not missing, in whole steps of `clip`; each counts as a
+            number from `bottom` to `top`, such as max(low, min(high, floor(value / step))). None, the sum
+            over no records, is 0.
         clip : Clip
             What `clip_from` of this sum released.
         entropy : Entropy
@@ -176,29 +171,20 @@ class ClippedSum(SummedColumn):
         """Return the private total of the clipped records with this noise; the caller pays for it."""
         fresh_entropy(entropy, "ClippedSum.add_noise")
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
-        value, error = self.estimate(noisy, clip, noise, None)
-        return self.result(
-            value,
-            error,
-            clip=clip,
-            noise=noise,
-            noisy=noisy,
-            records=None,
-            simulated=entropy.simulated,
-        )
+        return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
+
+    @no_remnants
+    def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int]]:
+        """Return what meets the noise, in record steps: the sum of each group. Private."""
+        return [(total,) for total in sums.add_up(clips)]
 
     def estimate(
-        self,
-        noisy: Sequence[int | Fraction],
-        clip: Clip,  # noqa: ARG002 - the same for every clip
-        noise: TotalNoise,
-        records: int | None,  # noqa: ARG002
-    ) -> tuple[Fraction, float]:
-        """Return the sum, and the standard deviation of its noise alone.
-
-        What clipping cut off is known to nobody.
-        """
-        return noisy[0] * noise.step, math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
+        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
+    ) -> tuple[float, float]:
+        """Return the sum that a noisy total tells, and the standard deviation of its noise."""
+        del clip, records  # of a sum neither is needed
+        # The deviation of the noise alone: what clipping cut off is known to nobody.
+        return float(noisy[0] * noise.step), noise.deviation * float(noise.step)
 
 
 # A value just below an edge: there a record loses most. The search finds it beyond all edges before, and

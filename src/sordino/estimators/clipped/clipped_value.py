@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, final
 
 from sordino.constraints import SHARE, TRUTH, Number
@@ -21,6 +22,9 @@ from sordino.figures import Derivable, Origin, Term
 from sordino.releases import HasInterval
 
 Ends = tuple[Fraction, Fraction]
+
+MISS_PROBABILITY = Fraction(1, 20)
+"""How often an interval may miss."""
 
 
 @final
@@ -60,11 +64,19 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
     clip: tuple[float, float]
     capped: bool
     standard_error: float
-    interval: tuple[float, float]
     found: Clip = field(repr=False)
     noise: TotalNoise = field(repr=False)
     noisy: tuple[int, ...] = field(repr=False)
     records: int | None = field(repr=False)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
+        """Where the sum or mean of the clipped records is, with a probability of at least 95 %."""
+        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
+        return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, MISS_PROBABILITY))
+
+    def _own(self) -> dict[str, Any]:
+        return super()._own() | {"interval": self.interval}
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
         """Return an interval for the sum or mean of the clipped records at another confidence than 95 %.
@@ -169,9 +181,8 @@ def clipped_ends(
         low, high = ShareTest(
             *noisy, law=law, rounded=noise.rounded, wrong=float(wrong), one_sided=not two_sided
         ).ends()
-        return (clip.low + low * (clip.high - clip.low)) * clip.step, (
-            clip.low + high * (clip.high - clip.low)
-        ) * clip.step
+        width = clip.top - clip.bottom
+        return (clip.bottom + low * width) * clip.step, (clip.bottom + high * width) * clip.step
     # `reach` is for both tails. If only one may fail, it may fail as often as both together.
     reach = noise.reach(wrong if two_sided else min(2 * wrong, Fraction(1)))
     # A total may have been rounded down by up to one noise step.
@@ -192,7 +203,7 @@ def _least_number_of_records(
         # A mean of no records is taken as if there were one, as where it is released.
         return Fraction(max(1, records))
     least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
-    return Fraction(least) * noise.step / ((clip.high - clip.low) * clip.step)
+    return Fraction(least) * noise.step / ((clip.top - clip.bottom) * clip.step)
 
 
 def counts_beyond(clip: Clip, wrong: Fraction) -> list[Fraction]:
@@ -212,7 +223,7 @@ def _bound_sums_beyond_clip(clip: Clip, wrong: Fraction) -> Ends:
 
 
 def _move_into_clip(clip: Clip, number: Fraction) -> Fraction:
-    return max(clip.low * clip.step, min(clip.high * clip.step, number))
+    return max(clip.bottom * clip.step, min(clip.top * clip.step, number))
 
 
 def _round_ends(ends: Ends) -> tuple[float, float]:

@@ -20,9 +20,9 @@ from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import MISS_PROBABILITY, SizedColumn
+from sordino.estimators.clipped.clipped_column import SizedColumn
 from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
-from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
+from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.column_release import ColumnRelease
@@ -324,7 +324,7 @@ class ClippedVariance(SizedColumn):
         return self._finished(Moments(*map(int, total)), clip, noise, entropy=entropy)
 
     def estimate(
-        self, noisy: Sequence[int | Fraction], clip: Clip, noise: TotalNoise, records: int | None
+        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
     ) -> tuple[Fraction, float]:
         """Return the variance, and the standard deviation of its noise to first order."""
         width = clip.high - clip.low
@@ -375,7 +375,7 @@ class ClippedVariance(SizedColumn):
         # Where their number is public it is that of all records, with a number or without.
         records = moments.known + moments.missing if self.size_is_public else None
         totals = self._combine(noisy, noise, clip.high - clip.low, records)
-        value, error = self.estimate(noisy, clip, noise, records)
+        value, error = self.estimate(clip, noise, noisy, records)
         return VarianceValue(
             value=float(value),
             standard_deviation=math.sqrt(value),

@@ -103,7 +103,7 @@ class TotalNoise:
         check_rates_from(self.least_rate, owner, RATE_DENOMINATOR**squared)
         _ = self.mechanism
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         """The noise step, in the unit of the values."""
         return self.record_step * (1 << self.shift)
@@ -127,11 +127,20 @@ class TotalNoise:
             return GaussianMechanism(rho=self.budget.rho, sensitivity=statement)
         return LaplaceMechanism(epsilon=self.budget.epsilon_, sensitivity=statement)
 
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on each total, in noise steps."""
+        return math.sqrt(self.mechanism.noise.variance)
+
     def noisy(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:
         """Return the totals with fresh noise, in noise steps."""
-        # One independent draw for each total. Shifting rounds down, negative totals too.
-        drawn = self.mechanism.noise.sample(self.totals, entropy).tolist()
-        return tuple((total >> self.shift) + noise for total, noise in zip(totals, drawn, strict=True))
+        return self.noisy_each([totals], entropy)[0]
+
+    def noisy_each(self, groups: Sequence[Sequence[int]], entropy: Entropy) -> list[tuple[int, ...]]:
+        """Return the totals of each of several groups with fresh noise, in noise steps."""
+        # One independent draw for each total of each group. Shifting rounds down, negative totals too.
+        drawn = iter(self.mechanism.noise.sample(self.totals * len(groups), entropy).tolist())
+        return [tuple((total >> self.shift) + next(drawn) for total in totals) for totals in groups]
 
     def reach(self, wrong: Fraction) -> int:
         """Return the reach of the noise on one total, in noise steps.

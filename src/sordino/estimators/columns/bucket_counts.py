@@ -71,10 +71,7 @@ class BucketCounts:
                 f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are "
                 f"edges; got {counts.dtype} of shape {counts.shape}."
             )
-        # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
-        # others, and a search that pays for sums that move together would pay too little.
-        kept = np.minimum(counts, _MOST_BUCKET_RECORDS // counts.size).astype(np.int64)
-        np.maximum(kept, 0, out=kept)
+        kept = limit_counts(counts, self.grid)
         kept.flags.writeable = False
         object.__setattr__(self, "counts", kept)
 
@@ -165,6 +162,15 @@ class BucketCounts:
 BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]
 
 
+def limit_counts(counts: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
+    """Return counts of buckets of a grid, each moved between 0 and 2^60 / (K + 1)."""
+    # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
+    # others, and a search that pays for sums that move together would pay too little.
+    kept: NDArray[np.int64] = np.minimum(counts, _MOST_BUCKET_RECORDS // (grid.size + 1)).astype(np.int64)
+    np.maximum(kept, 0, out=kept)
+    return kept
+
+
 def _cumulate_in_runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     inner = counts[1:-1]
     # A new run begins at edge 0 and at each later edge whose bucket is not empty.
@@ -176,7 +182,16 @@ def _count_block(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return how many records of a block are in each bucket, shape (K + 1,)."""
     if block.dtype != object:
         return counts_of(block, grid)
-    return np.bincount([_bucket_of_object(value, grid) for value in block], minlength=grid.size + 1)
+    return np.bincount(find_buckets(block, grid), minlength=grid.size + 1)
+
+
+def find_buckets(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
+    """Return the bucket of each record of a block of numbers or objects, shape (n,)."""
+    if block.dtype != object:
+        table, wide = _prepare_block(block, grid)
+        places: NDArray[np.int64] = table.buckets[table.pass_marks(wide)]
+        return places
+    return np.fromiter((_bucket_of_object(value, grid) for value in block), dtype=np.int64, count=block.size)
 
 
 def _bucket_of_object(value: Any, grid: BucketGrid) -> int:
@@ -219,12 +234,17 @@ def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
 
     The block holds floats, whole numbers or truth values.
     """
+    table, wide = _prepare_block(block, grid)
+    return table.counts(wide)
+
+
+def _prepare_block(block: NDArray[Any], grid: BucketGrid) -> tuple[_MarkTable, NDArray[Any]]:
+    """Return the table for a block of numbers, and the block as it is compared with its marks."""
     # A float may not hold a whole number of 64 bits, so these are compared as they are.
     whole = block.dtype.kind in "iu" and block.dtype.itemsize == 8
     if not whole and block.dtype.itemsize < 8:
         block = block.astype(np.float64)  # which holds them all
-    table = _build_mark_table(grid, block.dtype.kind if whole else "f")
-    return table.counts(block)
+    return _build_mark_table(grid, block.dtype.kind if whole else "f"), block
 
 
 @final
@@ -288,7 +308,8 @@ class _MarkTable:
     buckets: NDArray[np.int64]  # of a record that has passed 0, 1, ... marks
     size: int
 
-    def counts(self, block: NDArray[Any]) -> NDArray[np.int64]:
+    def pass_marks(self, block: NDArray[Any]) -> NDArray[np.int64]:
+        """Return how many marks each record has passed."""
         # A higher cell has passed all marks of lower cells. Only the marks of the own cell are left to
         # compare.
         place = self.passed[self.cells.of(block)]
@@ -296,6 +317,10 @@ class _MarkTable:
         for level in reversed(range(self.most)):  # the marks rise: a binary search, of one comparison mostly
             step = 1 << level
             place += passes(block, self.marks[step - 1 :][place]) * np.int64(step)
+        return place
+
+    def counts(self, block: NDArray[Any]) -> NDArray[np.int64]:
+        place = self.pass_marks(block)
         counts = np.zeros(self.size, dtype=np.int64)
         counts[self.buckets] = np.bincount(place, minlength=self.buckets.size)
         return counts

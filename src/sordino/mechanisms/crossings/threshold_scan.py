@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sordino.cost import Pure, Range
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise import Geometric, Probability, bernoulli, first_success
+from sordino.noise import Geometric, Probability, bernoulli, first_success, first_successes
 
 _NEAR_LIMIT = 1 << 61
 
@@ -61,6 +61,12 @@ class ThresholdScan:
         runs = np.ones(answers.size, dtype=np.int64) if lengths is None else lengths
         # One draw for all tests: given it, they are independent of each other.
         level = self.threshold + int(self.threshold_noise.sample(1, entropy)[0])
+        return self._first_from(level, answers, runs, entropy)
+
+    def _first_from(
+        self, level: int, answers: Steps, runs: NDArray[np.int64], entropy: Entropy
+    ) -> int | None:
+        """Return the first answer whose noise reaches a level that was drawn."""
         # Both within 2^61 steps, so that their difference fits 64 bits.
         if level <= _NEAR_LIMIT and answers.dtype != object:
             # A test is passed if its noise reaches this depth: probability e^(-rate depth), and 1 from 0
@@ -68,6 +74,34 @@ class ThresholdScan:
             return first_success(level - answers, runs, self.noise.rate, entropy)
         # Python integers, so that no difference wraps around.
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
+
+    def first_each(
+        self, answers: NDArray[np.int64], lengths: NDArray[np.int64], entropy: Entropy
+    ) -> NDArray[np.int64]:
+        """Return what `first` returns for each of many rows, with a threshold and noise of its own each.
+
+        Parameters
+        ----------
+        answers, lengths : array of int64, shape (g, m)
+            Private; the runs of each row, filled up with empty ones.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        array of int64, shape (g,)
+            Positions from 0; -1 where no answer reaches the threshold.
+        """
+        drawn = self.threshold_noise.sample(answers.shape[0], entropy)
+        if drawn.dtype != object and (not drawn.size or self.threshold + int(drawn.max()) <= _NEAR_LIMIT):
+            levels = self.threshold + drawn
+            return first_successes(levels[:, None] - answers, lengths, self.noise.rate, entropy)
+        # A threshold beyond 64 bits: each row is searched as it would be alone, with what was drawn for it.
+        found = [
+            self._first_from(self.threshold + int(level), row, runs, entropy)
+            for level, row, runs in zip(drawn.tolist(), answers, lengths, strict=True)
+        ]
+        return np.array([-1 if one is None else one for one in found], dtype=np.int64)
 
     def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
         """Return the first success at depths of any size.

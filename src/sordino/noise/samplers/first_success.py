@@ -9,7 +9,6 @@ Floats: one may only propose; inside a certified band decimals of any precision 
 
 from __future__ import annotations
 
-import math
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -60,35 +59,92 @@ def first_success(
     return end if found < 0 else found
 
 
+def first_successes(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy
+) -> NDArray[np.int64]:
+    """Return what `first_success` returns for each of many rows of runs, with fresh words for each.
+
+    Parameters
+    ----------
+    depths, lengths : array of int, shape (g, m)
+        The runs of each row; rows with fewer runs are filled up with empty ones.
+    rate : Fraction
+        Above 0, in nats a step of depth.
+    entropy : Entropy
+        Where the noise comes from.
+
+    Returns
+    -------
+    array of int64, shape (g,)
+        0-based over all trials of a row; -1 for none.
+    """
+    # From the first certain success on nothing is tried: its runs are empty.
+    over = np.logical_or.accumulate((depths <= 0) & (lengths > 0), axis=1)
+    left = np.where(over, 0, lengths)
+    deep = np.where(over, 1, depths)
+    ends = np.where(over.any(axis=1), left.sum(axis=1), -1)
+    words = entropy.words(depths.shape[0])
+    found = _propose_positions(deep, left, rate, words)
+    for row in np.flatnonzero(found == _OPEN).tolist():
+        uniform = LazyUniform(int(words[row]), entropy)
+        exact = None
+        while exact is None:
+            exact = _locate_position(deep[row], left[row], rate, uniform)
+            if exact is None:
+                uniform.extend()
+        found[row] = exact
+    return np.where(found < 0, ends, found)
+
+
+_OPEN = -2
+"""Stands for a position that floats cannot tell."""
+
+
 def _propose_position(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int
 ) -> int | None:
     """Return what `_locate_position` would, from floats, or None if their error leaves it open."""
+    [found] = _propose_positions(depths[None], lengths[None], rate, np.array([word], dtype=np.uint64))
+    return None if found == _OPEN else int(found)
+
+
+def _propose_positions(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, words: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Return what `_locate_position` would for each row, from floats, or `_OPEN`; shape (g,)."""
+    rows, size = np.arange(words.size), depths.shape[1]
+    # There is nothing to try.
+    if not size:
+        return np.full(words.size, -1, dtype=np.int64)
     x = exponents(depths, rate)
-    hazard = logarithms(*(np.concatenate(pair) for pair in zip(chances(x), uniforms([word]), strict=True)))
-    wanted, hazard = float(hazard[-1]), hazard[:-1]
+    hazard = logarithms(*chances(x))
+    wanted = logarithms(*uniforms(words.tolist()))
     weights = lengths * hazard
-    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    none = np.zeros((words.size, 1))
+    sums = np.concatenate([none, np.cumsum(weights, axis=1)], axis=1)
     # What the sums may err by: "Sums" on the proof page.
-    slack = UNIT * (6 * np.concatenate([[0.0], np.cumsum(weights * x)]) + (depths.size + 70) * sums)
-    run = int(np.searchsorted(sums, wanted, side="right")) - 1
-    low, high = (bound - float(sums[run]) for bound in widened(wanted, word))
-    before = float(slack[run])
-    # It may belong to an earlier run.
-    if low < before:
-        return None
+    slack = UNIT * (6 * np.concatenate([none, np.cumsum(weights * x, axis=1)], axis=1) + (size + 70) * sums)
+    # Sums rise, so this is the last one that is not above -ln U.
+    run = (sums <= wanted[:, None]).sum(axis=1) - 1
+    bounds = [widened(*one) for one in zip(wanted.tolist(), words.tolist(), strict=True)]
+    low, high = (np.array(end, dtype=np.float64) - sums[rows, run] for end in zip(*bounds, strict=True))
+    before = slack[rows, run]
+    beyond = run == size
+    inner = np.minimum(run, size - 1)
+    with np.errstate(all="ignore"):
+        # 64 for the hazard itself and four roundings, some to spare.
+        relative = UNIT * (6 * x[rows, inner] + 70)
+        first = np.floor((low - before) / (hazard[rows, inner] * (1 + relative)))
+        last = np.floor((high + before) / (hazard[rows, inner] * (1 - relative)))
+    # Both ends of the quotient name one trial of this run: then it is that one. A word so short that it sets
+    # no upper end to -ln U leaves it open, and so does what may belong to an earlier run.
+    told = (low >= before) & ~beyond & (first == last) & (last < lengths[rows, inner])
+    starts = np.cumsum(lengths, axis=1)[rows, inner] - lengths[rows, inner]
+    found = np.full(words.size, _OPEN, dtype=np.int64)
+    found[told] = starts[told] + first[told].astype(np.int64)
     # Certainly beyond the hazards of all trials.
-    if run == depths.size:
-        return -1
-    # So short a word sets no upper end to -ln U.
-    if high == math.inf:
-        return None
-    # 64 for the hazard itself and four roundings, some to spare.
-    relative = UNIT * (6 * float(x[run]) + 70)
-    first = math.floor((low - before) / (float(hazard[run]) * (1 + relative)))
-    last = math.floor((high + before) / (float(hazard[run]) * (1 - relative)))
-    # Both ends of the quotient name one trial of this run: then it is that one.
-    return int(lengths[:run].sum()) + first if first == last < lengths[run] else None
+    found[(low >= before) & beyond] = -1
+    return found
 
 
 def _locate_position(

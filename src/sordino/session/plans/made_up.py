@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, singledispatchmethod
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,21 @@ from sordino.data import CountQuestion, Counts, StepRange, Total
 from sordino.data.questions.records import RecordQuestion
 from sordino.data.questions.step_query import SquareTotal
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, ClippedVariance
+from sordino.estimators import BucketCounts, BucketGrid, ClippedVariance
+from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators.clipped.step_ladder import StepLadder
 from sordino.session.bounded_total import Figure
 from sordino.session.numbers import TotalReading
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
-from sordino.session.table_numbers import AgainReading, ColumnReading, Figures, Numbers, Totals
+from sordino.session.table_numbers import (
+    AgainReading,
+    ColumnReading,
+    Figures,
+    Numbers,
+    SumReading,
+    Sums,
+    Totals,
+)
 
 MOST_LISTED = 1 << 20
 """Of a range at most so many labels have a count above 0."""
@@ -95,13 +105,25 @@ class MadeUp:
         return Counts(counts, tuple(labels))
 
     @answer.register
+    def _(self, reading: SumReading) -> Sums:
+        groups = max(1, len(reading.question.groups))
+        numbers = self._list_column(reading.question.grid, groups)
+        one = BucketSums.of(numbers, cast("StepLadder", reading.question.ladder))
+        alike = replace(
+            one,
+            group=np.repeat(np.arange(groups), one.bucket.size),
+            bucket=np.tile(one.bucket, groups),
+            count=np.tile(one.count, groups),
+            total=list(one.total) * groups,
+            missing=np.zeros(groups, dtype=np.int64),
+        )
+        return Sums(alike, numbers.size * groups, 0)
+
+    @answer.register
     def _(self, reading: ColumnReading) -> Numbers:
         grid = reading.question.grid
-        recipe = dict(grid.recipe)
-        lower, unit = recipe.get("lower"), recipe.get("unit") or 1
-        ends = Ends(None if lower is None else float(lower), float(grid.edges[-1]), float(unit))
         groups = max(1, len(reading.question.groups))
-        column = _Column(self._list_numbers(ends, groups))
+        column = _Column(self._list_column(grid, groups))
         counts = BucketCounts.of(column.numbers, grid=grid)
         known = column.numbers.size * groups
         # Whoever adds up clipped rows asks this column, and no table.
@@ -127,6 +149,12 @@ class MadeUp:
             squares = isinstance(reading.again.figure, ClippedVariance)
             found += column.square_totals([clip]) if squares else column.totals([clip])
         return Totals(tuple(found), sum(one.known for one in found), 0)
+
+    def _list_column(self, grid: BucketGrid, groups: int) -> Floats:
+        recipe = dict(grid.recipe)
+        lower, unit = recipe.get("lower"), recipe.get("unit") or 1
+        ends = Ends(None if lower is None else float(lower), float(grid.edges[-1]), float(unit))
+        return self._list_numbers(ends, groups)
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
         return self.shape.draw_numbers(ends, max(1, self.rows // groups), self.seed)
