@@ -10,22 +10,8 @@ import click
 
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import (
-    BOUNDED,
-    EPSILON,
-    ITEM,
-    SOURCE,
-    WHERE,
-    CsvOptions,
-    LabelOptions,
-    RunOptions,
-    UnitOptions,
-    csv_options,
-    label_options,
-    run_options,
-    take,
-    unit_options,
-)
+from sordino.cli.options import BOUNDED, EPSILON, ITEM, SOURCE, WHERE, LabelOptions, RunOptions, UnitOptions, label_options, run_options, take, unit_options
+from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.output import (
     INTERVAL,
     INTERVAL_OF_SELECTED,

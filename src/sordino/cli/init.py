@@ -15,7 +15,8 @@ import click
 
 from sordino.address import without_password
 from sordino.cli._say import say
-from sordino.cli.options import NUMBER, SOURCE, CsvOptions, form_options
+from sordino.cli.options import NUMBER, SOURCE
+from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
 from sordino.cli.work import make_csv_format

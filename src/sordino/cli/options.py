@@ -75,41 +75,6 @@ _KINDS: dict[int, dict[str, Any]] = {
 }
 
 
-def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    # A tab is hard to type, so its usual spelling is taken as well.
-    return "\t" if value == "\\t" else value
-
-
-def _read_types(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for one in value:
-        # From the right: a name may hold an equals sign, and no type does.
-        column, equals, kind = one.rpartition("=")
-        if not (equals and column):
-            raise click.BadParameter(f"must be COL=TYPE, such as age=integer; got {one!r}.")
-        if column in types:
-            raise click.BadParameter(f"must name each column once; got {column!r} twice.")
-        types[column] = kind
-    return types
-
-
-def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    # Other names of the encodings; `CsvFormat` refuses whatever else there is.
-    name = value.lower().replace("_", "-")
-    return _ENCODINGS.get(name, name)
-
-
-_ENCODINGS = {
-    "utf8": "utf-8",
-    "latin1": "latin-1",
-    "iso-8859-1": "latin-1",
-    "windows-1252": "cp1252",
-    "utf16": "utf-16",
-    "utf-16le": "utf-16-le",
-    "utf-16be": "utf-16-be",
-}
-
-
 # ---- decorators --------------------------------------------------------------------------------------------
 
 
@@ -228,73 +193,10 @@ ADJACENCY = click.option(
     help="Which data sets are neighbors.",
 )
 ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
-NULL = click.option(
-    "--null",
-    metavar="TEXT",
-    default="",
-    help="Text that means a missing value in a CSV source, beside the empty field.",
-)
 WHERE = click.option(
     "--where",
     metavar="PREDICATE",
     help="Keep the rows for which this predicate holds, such as \"state = 'NY'\".",
-)
-# Nothing of the form is guessed from the rows: no row may decide how others are read.
-# docs/decisions/0006-one-line-one-record.md
-DELIMITER = click.option(
-    "--delimiter",
-    metavar="CHAR",
-    default=",",
-    callback=_read_delimiter,
-    help="Delimiter of a CSV source, \\t for a tab [default: comma].",
-)
-ENCODING = click.option(
-    "--encoding",
-    metavar="NAME",
-    default="utf-8",
-    show_default=True,
-    callback=_normalize_encoding,
-    help="Encoding of a CSV source: utf-8, latin-1, cp1252, utf-16 (with a mark), utf-16-le or utf-16-be.",
-)
-TYPE = click.option(
-    "--type",
-    "types",
-    metavar="COL=TYPE",
-    multiple=True,
-    callback=_read_types,
-    help="Type of a column of CSV, of JSON lines or of a sheet of Excel: integer, decimal(p,s), double, "
-    "date, timestamp, boolean or text. What is no value of it is missing. May be given for several columns.",
-)
-DECIMAL = click.option(
-    "--decimal",
-    metavar="MARK",
-    default=".",
-    help="Decimal mark of numbers in a CSV source, a point or a comma [default: point].",
-)
-THOUSANDS = click.option(
-    "--thousands",
-    metavar="MARK",
-    default="",
-    help="Mark between groups of three digits there, such as . in 1.234,56 [default: none].",
-)
-
-
-def _read_memory(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    return None if value is None else read_memory_limit("--memory-limit", value)
-
-
-DATE_FORMAT = click.option(
-    "--date-format",
-    metavar="FORMAT",
-    default=PLAIN_DATE,
-    show_default=True,
-    help="How dates in a CSV source are written, made of %Y, %m and %d.",
-)
-MEMORY_LIMIT = click.option(
-    "--memory-limit",
-    callback=_read_memory,
-    metavar="SIZE",
-    help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder below TMPDIR.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
@@ -333,29 +235,6 @@ unit_options = gather(
     ),
     ADJACENCY,
 )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class CsvOptions:
-    """How a source is written, if it is text, and with how much memory it is read."""
-
-    delimiter: str
-    encoding: str
-    null: str = ""
-    types: dict[str, str] = field(default_factory=dict)
-    decimal: str = "."
-    thousands: str = ""
-    date_format: str = PLAIN_DATE
-    memory_limit: int | None = None
-
-
-_TEXTS = (NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
-csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT)
-# For what asks an engine nothing about many rows.
-form_options = gather("csv", CsvOptions, *_TEXTS)
-# For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
-bare_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
 
 
 @final
