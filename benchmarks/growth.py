@@ -10,9 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from experiments.drawing import COLORS, Panel, Picture
+
 from benchmarks.measuring import table
 from benchmarks.scale import measure, write_rows
-from experiments.drawing import COLORS, Panel, Picture
 
 FIGURE = Path(__file__).with_name("scale-growth.svg")
 ROWS = 2_000_000

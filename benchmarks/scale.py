@@ -33,10 +33,7 @@ def write_rows(folder, rows, *, units=None, items=ITEMS, text=False):
     folder.mkdir()
     units = rows // 10 if units is None else units
     who = f"hash(i) % {units}"
-    if text:
-        who = f"'u' || ({who})"
-    else:
-        who = f"CAST({who} AS BIGINT)"
+    who = f"'u' || ({who})" if text else f"CAST({who} AS BIGINT)"
     even = "(hash(i, {}) / 18446744073709551616.0)".format
     with duckdb.connect(config={"preserve_insertion_order": "false"}) as engine:
         engine.execute("SET enable_progress_bar = false")
@@ -199,4 +196,6 @@ def report(sizes):
 if __name__ == "__main__":
     wanted = [int(one) for one in sys.argv[1:]] or ROWS
     # Of tables that take many minutes there is one run.
-    print("\n".join(report([(rows, 5 if rows <= SLICE else 3 if rows <= 10 * SLICE else 1) for rows in wanted])))
+    print(
+        "\n".join(report([(rows, 5 if rows <= SLICE else 3 if rows <= 10 * SLICE else 1) for rows in wanted]))
+    )

@@ -75,14 +75,14 @@ def test_the_clip_stays_and_all_of_the_budget_is_that_of_the_totals(session, kin
     assert one.detail["column"] in {"x", "y"}
     assert ledger.verify().sound
     assert len(third.looks) == 3
-    for first, look in zip(
-        listed(rough).values(), listed(third.looks[2]).values(), strict=True
-    ):
+    for first, look in zip(listed(rough).values(), listed(third.looks[2]).values(), strict=True):
         assert look.clip == first.clip
         assert isinstance(look.mechanism, ClippedAgain)
     # A look for 1 with a search spends 0.65 on totals; this one all of it.
-    share = [look.standard_error / first.standard_error for first, look in
-             zip(listed(rough).values(), listed(third.looks[2]).values(), strict=True)]
+    share = [
+        look.standard_error / first.standard_error
+        for first, look in zip(listed(rough).values(), listed(third.looks[2]).values(), strict=True)
+    ]
     assert all(0.5 < one < (0.8 if "sum" in kind else 1.0) for one in share)
     json.dumps(third.to_dict(), allow_nan=False)
     assert list(listed(third)) == list(listed(rough))
@@ -146,9 +146,7 @@ def test_a_public_number_of_records(frame):
     assert again.looks[1].records == 3000
     [row] = again.rows
     joined = Joined.of([read_look(look)[0] for look in again.looks])
-    mean = sum(
-        weight * row.terms[0].value for weight, row in zip(joined.weights, joined.rows, strict=True)
-    )
+    mean = sum(weight * row.terms[0].value for weight, row in zip(joined.weights, joined.rows, strict=True))
     assert row.estimate == pytest.approx(float(mean), rel=1e-9)
     assert row.true_low == row.low
     assert row.true_high == math.inf
@@ -236,14 +234,26 @@ def test_texts_are_counted_once(frame):
 def test_groups_that_were_found_are_listed_now(frame):
     session = seeded(frame)
     rough = session.sum(
-        "x", epsilon=4, **ENDS, by="g", domain=sd.Domain.unlisted(delta=1e-6), groups_per_unit=1, most_groups=9
+        "x",
+        epsilon=4,
+        **ENDS,
+        by="g",
+        domain=sd.Domain.unlisted(delta=1e-6),
+        groups_per_unit=1,
+        most_groups=9,
     )
     assert [row.item for row in rough] == ["a", "b", "c"]
     again = session.remeasure(rough, epsilon=1)
     assert [row.item for row in again] == ["a", "b", "c"]
     assert again.cost.pure() == 1
     empty = session.sum(
-        "x", epsilon=1, **ENDS, by="u", domain=sd.Domain.unlisted(delta=1e-6), groups_per_unit=1, most_groups=9
+        "x",
+        epsilon=1,
+        **ENDS,
+        by="u",
+        domain=sd.Domain.unlisted(delta=1e-6),
+        groups_per_unit=1,
+        most_groups=9,
     )
     assert len(empty) == 0
     with pytest.raises(sd.InvalidParameter, match="a group at least"):

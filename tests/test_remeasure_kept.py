@@ -53,7 +53,10 @@ def table(tmp_path_factory):
 def make(tmp_path, table, name="a.db", unit=UNIT, account="rows", **budget):
     about = {"adjacency": unit.adjacency, "unit": unit, "source": str(table)}
     return sd.Ledger.create(
-        tmp_path / name, account=account, budget=sd.Budget(**(budget or {"epsilon": 60, "delta": 1e-6})), **about
+        tmp_path / name,
+        account=account,
+        budget=sd.Budget(**(budget or {"epsilon": 60, "delta": 1e-6})),
+        **about,
     )
 
 
@@ -195,7 +198,9 @@ def test_another_unit_source_type_or_account_is_refused_before_the_charge(ledger
         sd.PrivacyUnit("g", max_rows=1),
         sd.PrivacyUnit.row(),
     ):
-        refused(ledger, lambda unit=unit: opened(ledger, table, unit).remeasure(key, epsilon=1), "unit of this")
+        refused(
+            ledger, lambda unit=unit: opened(ledger, table, unit).remeasure(key, epsilon=1), "unit of this"
+        )
     other = tmp_path / "other.parquet"
     rows().write_parquet(other)
     refused(
@@ -286,7 +291,9 @@ def test_a_release_whose_labels_would_not_fit_is_kept_without(ledger, table, mon
     monkeypatch.setattr(sheet_module, "MOST_CHARACTERS", least - 1)
     session.keep(release, Sheet(facts={}, columns=(), rows=[]))
     refused(
-        ledger, lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1), "kept with what measures"
+        ledger,
+        lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
+        "kept with what measures",
     )
 
 
@@ -297,7 +304,9 @@ def test_labels_that_a_function_names_are_not_kept(ledger, table):
     assert session.remeasure(release, epsilon=1).rows[0].item == "place 0"
     session.keep(release)
     refused(
-        ledger, lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1), "kept with what measures"
+        ledger,
+        lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
+        "kept with what measures",
     )
 
 
@@ -321,7 +330,9 @@ def forge(ledger, charge, change):
 def test_a_sheet_that_was_changed_is_not_believed(ledger, table):
     release = keep(ledger, table, "sum")
     forge(ledger, release.receipt.id, lambda again: again["looks"][0]["rows"][0].__setitem__(1, 7))
-    assert json.loads(ledger.read_release(release.receipt.id).to_text())["again"]["looks"][0]["rows"] == [[0, 7]]
+    assert json.loads(ledger.read_release(release.receipt.id).to_text())["again"]["looks"][0]["rows"] == [
+        [0, 7]
+    ]
     refused(
         ledger,
         lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
@@ -424,9 +435,7 @@ def test_the_twin_that_believes_a_sheet_is_convicted(ledger, table, monkeypatch)
 
     unit = sd.PrivacyUnit("u", max_rows=3)
     about = {"adjacency": "add-remove", "unit": unit, "source": str(table)}
-    other = sd.Ledger.create(
-        ledger.url, account="three", budget=sd.Budget(epsilon=60), **about
-    )
+    other = sd.Ledger.create(ledger.url, account="three", budget=sd.Budget(epsilon=60), **about)
     release = keep(other, table, "sum", unit)
     forge(other, release.receipt.id, lambda again: again["clips"]["parameters"].update(rows_per_unit=1))
     trust(monkeypatch)

@@ -88,9 +88,9 @@ MADE = {
     "QuantileValue": lambda: opened().quantile("x", q=0.5, **COLUMN),
     "QuantileValues": lambda: opened().quantile("x", q=(0.25, 0.5), **COLUMN),
     "Remeasured": lambda: opened().remeasure(opened().sum("x", **COLUMN), epsilon=2),
-    "Reported": lambda: LocalReports(
-        mechanism=sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
-    ).release(iter([np.array([3.0, 5.0])]), entropy=sd.Seeded(7), write=lambda block: None),
+    "Reported": lambda: LocalReports(mechanism=sd.CompositeMechanism(lower=0, upper=100, epsilon=1)).release(
+        iter([np.array([3.0, 5.0])]), entropy=sd.Seeded(7), write=lambda block: None
+    ),
     "ReportsMean": lambda: sd.mean_of_reports(
         sd.CompositeMechanism(lower=0, upper=100, epsilon=2).reports([30] * 500, entropy=sd.Seeded(7))
     ),

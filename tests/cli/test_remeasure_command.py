@@ -58,17 +58,25 @@ def spent():
 @pytest.mark.sample(2)
 def test_what_is_written_is_what_the_file_says(sordino, kept, name):
     key, before = kept(name), spent()
-    done = sordino("remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", "json", "--keep")
+    done = sordino(
+        "remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", "json", "--keep"
+    )
     assert done.code == 0, done.err
     check(done.json, FORM)
     told = done.json
     assert (told["remeasures"], told["looks"], told["epsilon"], told["kept"]) == (key, 2, 2.0, True)
-    assert told["figure"] == {"units": "count_distinct_units", "top": "histogram", "sum of groups": "sum"}.get(name, name)
+    assert told["figure"] == {
+        "units": "count_distinct_units",
+        "top": "histogram",
+        "sum of groups": "sum",
+    }.get(name, name)
     assert spent() == before + 2
     for row in told["rows"]:
         assert row["low"] <= row["estimate"] <= row["high"]
     # Once more, of what was kept just now; and printed again.
-    third = sordino("remeasure", "rows.csv", "--release", told["id"], "--epsilon", 1, *ACCOUNT, "--format", "json")
+    third = sordino(
+        "remeasure", "rows.csv", "--release", told["id"], "--epsilon", 1, *ACCOUNT, "--format", "json"
+    )
     assert third.json["looks"] == 3
     assert sordino("ledger", "release", told["id"], *ACCOUNT, "--format", "json").out == done.out
 
@@ -76,7 +84,9 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_it_is_written_for_people_and_for_programs(sordino, kept, form):
     key = kept("sum of groups")
-    done = sordino("remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", form, "--planned")
+    done = sordino(
+        "remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", form, "--planned"
+    )
     assert done.code == 0
     if form == "table":
         assert "interval of all looks together" in done.out

@@ -109,7 +109,9 @@ def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
     ):
         assert words in table
     assert table.count("rows without a value in customer") == 1
-    lines = list(csv.DictReader(sordino("run", "study.toml", "--dry-run", "--format", "csv").out.splitlines()))
+    lines = list(
+        csv.DictReader(sordino("run", "study.toml", "--dry-run", "--format", "csv").out.splitlines())
+    )
     assert [(line["name"], line["figure"], line["like"]) for line in lines] == [
         ("customers", "the number of units", "any data"),
         ("best_sellers", "each count", "any data"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import urllib.parse
 from collections import Counter
@@ -78,7 +78,7 @@ STRANGE = ["plain", "a b", "50%", "x=y", "u/v", "é🎻", "a#b?", None]
 
 def test_partitions_are_columns_of_texts(tmp_path):
     """Whatever their values hold, and whatever folders are called for them."""
-    days = [datetime.date(2024, 2, 29), None]
+    days = [dt.date(2024, 2, 29), None]
     rows = [(name, n, day) for n, name in enumerate(STRANGE) for day in days]
     names, numbers, dates = zip(*rows, strict=True)
     table = write(
@@ -89,7 +89,8 @@ def test_partitions_are_columns_of_texts(tmp_path):
     source = open_source(table)
     assert source.columns == {"user": "VARCHAR", "item": "VARCHAR", "year": "VARCHAR", "day": "VARCHAR"}
     expected = Counter(
-        (f"u{n}", name, str(number), None if day is None else str(day)) for n, (name, number, day) in enumerate(rows)
+        (f"u{n}", name, str(number), None if day is None else str(day))
+        for n, (name, number, day) in enumerate(rows)
     )
     assert rows_of(source) == expected
     for column, label, count in (("year", "3", 2), ("day", "2024-02-29", 8)):
@@ -107,7 +108,11 @@ UNKNOWN = "of a version that the installed deltalake knows"
 FEATURES = {
     "vectors that mark single rows as removed": ("deletionVectors", {}, "deletionVectors"),
     "columns under other names": ("columnMapping", {}, "columnMapping"),
-    "columns under other names, made use of": ("columnMapping", {"delta.columnMapping.mode": "name"}, UNKNOWN),
+    "columns under other names, made use of": (
+        "columnMapping",
+        {"delta.columnMapping.mode": "name"},
+        UNKNOWN,
+    ),
     "types that were widened": ("typeWidening", {}, "typeWidening"),
     "a feature of tomorrow": ("somethingNew", {}, UNKNOWN),
 }
@@ -121,7 +126,12 @@ def test_what_only_the_log_can_tell_of_rows_is_refused_by_its_name(tmp_path, nam
 
     def change(entry):
         if "protocol" in entry:
-            entry["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [feature], "writerFeatures": [feature]}
+            entry["protocol"] = {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": [feature],
+                "writerFeatures": [feature],
+            }
         if "metaData" in entry:
             entry["metaData"]["configuration"] = configuration
 
@@ -148,9 +158,9 @@ def test_a_log_that_names_files_of_somewhere_else_is_refused(tmp_path):
     other = write(tmp_path / "other", ROWS)
     for n, path in enumerate(("../other/{}", "/{}", "file://" + str(other) + "/{}", "a/../../other/{}")):
         table = write(tmp_path / f"t{n}", ROWS)
-        name = next(other.glob("*.parquet")).name
+        to = path.format(next(other.glob("*.parquet")).name)
 
-        def change(entry, to=path.format(name)):
+        def change(entry, to=to):
             if "add" in entry:
                 entry["add"]["path"] = to
 
@@ -198,7 +208,9 @@ def test_statistics_of_the_log_decide_nothing(tmp_path):
 
     def change(entry):
         if "add" in entry:
-            entry["add"]["stats"] = '{"numRecords": 0, "minValues": {"n": 99}, "maxValues": {"n": "not a number"}, "nullCount": {"n": -1}}'
+            entry["add"]["stats"] = (
+                '{"numRecords": 0, "minValues": {"n": 99}, "maxValues": {"n": "not a number"}, "nullCount": {"n": -1}}'
+            )
 
     edit_log(table, change)
     question = prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows", where="n < 3")

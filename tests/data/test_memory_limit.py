@@ -18,7 +18,23 @@ GOOD = {
     "2GB": 2 * 10**9, "2 gb": 2 * 10**9, "2G": 2 * 10**9, "1.5GiB": 3 << 29, "800MB": 800 * 10**6, "0.55GB": 550 * 10**6,
     1 << 30: 1 << 30, str(LEAST): LEAST, "512MiB": LEAST, "1TB": 10**12,
 }  # fmt: skip
-BAD = ["", "2", "511MiB", LEAST - 1, "-1GB", "1e9", "all", "80%", 2.5, True, None, "1 GB GB", "9" * 30, 1 << 60, "1.2345GB"]
+BAD = [
+    "",
+    "2",
+    "511MiB",
+    LEAST - 1,
+    "-1GB",
+    "1e9",
+    "all",
+    "80%",
+    2.5,
+    True,
+    None,
+    "1 GB GB",
+    "9" * 30,
+    1 << 60,
+    "1.2345GB",
+]
 
 
 @pytest.mark.parametrize("said", GOOD)
@@ -60,9 +76,11 @@ def test_all_engines_of_a_question_keep_it_together(tmp_path, monkeypatch, kind)
         limits = list_limits(monkeypatch, lambda q=question: answers.append(q.run().values.tolist()))
         assert len(limits) == (2 if kind == "parquet" else 1)
         if most is None:
-            assert set(limits) == {choose_memory(None, evaluates=True)} and limits[0] <= MEMORY
+            assert set(limits) == {choose_memory(None, evaluates=True)}
+            assert limits[0] <= MEMORY
         else:
-            assert sum(limits) <= most and max(limits) == 8 * 10**8
+            assert sum(limits) <= most
+            assert max(limits) == 8 * 10**8
     assert answers == [[1, 1], [1, 1]]
 
 
@@ -72,13 +90,19 @@ def test_a_batch_keeps_it_too(tmp_path, monkeypatch):
 
     def run():
         unit = PrivacyUnit("user", max_rows=1)
-        with Session(tmp_path / "t.csv", unit=unit, ledger=None, csv=form, memory_limit="600MB") as session, session.batch():
+        with (
+            Session(tmp_path / "t.csv", unit=unit, ledger=None, csv=form, memory_limit="600MB") as session,
+            session.batch(),
+        ):
             session.sum("n", epsilon=1, lower=0, cap=10)
             session.count(epsilon=1)
 
     # What is asked before a row is read has no rows, and needs no limit.
-    reading = [limit for limit in list_limits(monkeypatch, run) if limit != choose_memory(None, evaluates=True)]
-    assert reading and max(reading) == 480 * 10**6
+    reading = [
+        limit for limit in list_limits(monkeypatch, run) if limit != choose_memory(None, evaluates=True)
+    ]
+    assert reading
+    assert max(reading) == 480 * 10**6
 
 
 def test_a_server_has_limits_of_its_own():

@@ -141,7 +141,9 @@ def random_spec(rng: Any) -> Spec:
     if "files" in spec:
         spec |= {"link": rng.random() < 0.1}  # one file is found under two names
         # A log of Delta names files of Parquet alone.
-        spec |= {"found": rng.choice(("pattern", "log" if kind == "parquet" else "pattern", "folder", "keys"))}
+        spec |= {
+            "found": rng.choice(("pattern", "log" if kind == "parquet" else "pattern", "folder", "keys"))
+        }
     if kind == "csv":
         spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
     return spec

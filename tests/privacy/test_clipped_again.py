@@ -65,7 +65,9 @@ def released(again, values, seed=7):
 
 def neighbors(figure, rows):
     """Return all pairs of small data sets that differ in one unit of so many rows."""
-    units = [unit for size in range(rows + 1) for unit in itertools.combinations_with_replacement(VALUES, size)]
+    units = [
+        unit for size in range(rows + 1) for unit in itertools.combinations_with_replacement(VALUES, size)
+    ]
     for beside in ((), (0.5,), (9.0, -9.0)):
         if figure.adjacency == "add-remove":
             yield from (((*beside, *unit), beside) for unit in units)
@@ -123,7 +125,9 @@ def test_the_cost_is_the_curve_of_laplace_noise_or_the_rho():
     # Few steps cost more than the curve of many.
     narrow = ClippedSum(epsilon=2, adjacency="add-remove", lower=0, cap=3, growth=2)
     tiny = ClippedAgain(
-        figure=narrow, clips=(narrow.search.clip((1,), simulated=True),), budget=Pure(epsilon=Fraction(1, 1 << 20))
+        figure=narrow,
+        clips=(narrow.search.clip((1,), simulated=True),),
+        budget=Pure(epsilon=Fraction(1, 1 << 20)),
     )
     assert (tiny.cost == Pure(epsilon=Fraction(1, 1 << 20))) == (
         tiny.noises[0].mechanism.sensitivity.bound / tiny.noises[0].step < 1 << 10
@@ -193,5 +197,9 @@ def test_releases_have_the_noise_that_is_proved(budget):
     wide = math.sqrt(law.variance)
     known = stats.laplace(scale=wide / math.sqrt(2)) if isinstance(budget, Pure) else stats.norm(scale=wide)
     assert stats.kstest(drawn, known.cdf).pvalue > LEVEL
-    other = stats.laplace(scale=0.6 * wide / math.sqrt(2)) if isinstance(budget, Pure) else stats.norm(scale=0.6 * wide)
+    other = (
+        stats.laplace(scale=0.6 * wide / math.sqrt(2))
+        if isinstance(budget, Pure)
+        else stats.norm(scale=0.6 * wide)
+    )
     assert stats.kstest(drawn, other.cdf).pvalue < 0.05

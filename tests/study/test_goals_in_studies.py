@@ -106,7 +106,7 @@ def test_it_is_what_a_session_finds_behind_the_same_releases(tmp_path, budget):
     session = open_session(tmp_path, open_account(tmp_path))
     labels = sd.Domain.from_file(tmp_path / "items.csv", column="name")
     alone = []
-    with pytest.raises(RuntimeError, match="stop"), session.batch():
+    with pytest.raises(RuntimeError, match="stop"), session.batch():  # noqa: PT012 - the batch is left by an error
         alone.append(session.plan.histogram("product", epsilon=1, domain=labels))
         session.histogram("product", epsilon=1, domain=labels)
         alone.append(session.plan.count_distinct_units(goal="±20"))
@@ -469,5 +469,7 @@ def test_a_run_without_goals_makes_no_plans(tmp_path):
         "import sys\nfrom sordino import Study\nStudy.load('study.toml').run(run_id='x', output='out')\n"
         "print('sordino.session.plans.planner' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "False\n"

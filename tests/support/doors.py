@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import sordino as sd
-from sordino.data import StepRange, Total
+from sordino.data import Total
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.estimators.numbers_share import count_numbers

@@ -16,8 +16,25 @@ from click.core import ParameterSource
 from sordino.cli._say import say
 from sordino.cli.dry_run import plan_alone, refuse_shape, release_or_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import EPSILON, NUMBER, SOURCE, WHERE, DecimalsOr, LabelOptions, RunOptions, StatementOptions, UnitOptions, choose_format, gather, is_quiet, label_options, run_options, statement_options, take, unit_options
-from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.options import (
+    EPSILON,
+    NUMBER,
+    SOURCE,
+    WHERE,
+    DecimalsOr,
+    LabelOptions,
+    RunOptions,
+    StatementOptions,
+    UnitOptions,
+    choose_format,
+    gather,
+    is_quiet,
+    label_options,
+    run_options,
+    statement_options,
+    take,
+    unit_options,
+)
 from sordino.cli.output import (
     INTERVAL_OF_SELECTED,
     ONLY_MEASURED,
@@ -29,6 +46,7 @@ from sordino.cli.output import (
     without_gaps,
     write_lines,
 )
+from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,

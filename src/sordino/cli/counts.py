@@ -10,8 +10,20 @@ import click
 
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import BOUNDED, EPSILON, ITEM, SOURCE, WHERE, LabelOptions, RunOptions, UnitOptions, label_options, run_options, take, unit_options
-from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.options import (
+    BOUNDED,
+    EPSILON,
+    ITEM,
+    SOURCE,
+    WHERE,
+    LabelOptions,
+    RunOptions,
+    UnitOptions,
+    label_options,
+    run_options,
+    take,
+    unit_options,
+)
 from sordino.cli.output import (
     INTERVAL,
     INTERVAL_OF_SELECTED,
@@ -22,6 +34,7 @@ from sordino.cli.output import (
     describe_rows,
     format_share,
 )
+from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
 from sordino.releases import plain

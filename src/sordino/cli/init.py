@@ -16,9 +16,9 @@ import click
 from sordino.address import without_password
 from sordino.cli._say import say
 from sordino.cli.options import NUMBER, SOURCE
-from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
+from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
 from sordino.constraints import COUNT, POSITIVE, did_you_mean
 from sordino.data import PrivacyUnit, Source, open_source
@@ -205,7 +205,9 @@ def _ask_release(name: str, opened: Source, folder: Path, taken: list[str]) -> d
             say(f"  {error}")
             continue
         goal = _ask(
-            "  What it shall reach in place of its share, such as ±20 (goal); or no", _reader_of_goal(request), "no"
+            "  What it shall reach in place of its share, such as ±20 (goal); or no",
+            _reader_of_goal(request),
+            "no",
         )
         if goal is not None:
             said["goal"] = goal

@@ -12,12 +12,23 @@ import click
 from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.near import NearGroup
-from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, PART, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL, choose_format, gather, is_quiet, require_one
-from sordino.cli.text_options import CsvOptions, bare_csv_options
+from sordino.cli.options import (
+    ADJACENCY,
+    FORMAT,
+    NUMBER,
+    PART,
+    REQUIRED_ACCOUNT as ACCOUNT,
+    REQUIRED_LEDGER as URL,
+    choose_format,
+    gather,
+    is_quiet,
+    require_one,
+)
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines, write_rows
 from sordino.cli.report import report_account
 from sordino.cli.statement import publish
+from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP

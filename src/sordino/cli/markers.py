@@ -17,8 +17,8 @@ from click.core import ParameterSource
 from sordino.cli._say import say
 from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given
-from sordino.cli.text_options import CsvOptions
 from sordino.cli.output import list_warnings
+from sordino.cli.text_options import CsvOptions
 from sordino.cli.work import choose_entropy, make_csv_format, open_account, open_payer
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT, POSITIVE
@@ -165,9 +165,15 @@ def check_no_statistic(asked: StatisticOptions) -> None:
 
 
 def make_marker_test(
-    path: Path, asked: StatisticOptions, adjacency: str, *, label: str | None, k: int, epsilon: Fraction | None
+    path: Path,
+    asked: StatisticOptions,
+    adjacency: str,
+    *,
+    label: str | None,
+    k: int,
+    epsilon: Fraction | None,
 ) -> MarkerTest:
-    """Return the test that the options describe, if nothing is missing; with a goal any epsilon stands there."""
+    """Return the test that the options describe, if nothing is missing; a goal has any epsilon."""
     epsilon = ANY_EPSILON if epsilon is None else epsilon
     if asked.families is None:
         raise InvalidParameter(f"--families must be given with --statistic {asked.statistic}.")
@@ -329,7 +335,7 @@ def _check_assumption(run: RunOptions) -> None:
 
 
 def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
-    """Return the test with the smallest epsilon whose success is what --goal says; as it is without a goal."""
+    """Return the test with the smallest epsilon whose success is what --goal says; without one as it is."""
     if run.goal is None:
         return test
     # Here, because a release without a goal needs no search.

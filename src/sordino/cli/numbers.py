@@ -15,9 +15,26 @@ from sordino.cli.consent import require_small_delta
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.missing import describe_missing, describe_numbers
-from sordino.cli.options import BOUNDED, EPSILON, NUMBER, SOURCE, WHERE, DecimalsOr, LabelOptions, RunOptions, UnitOptions, gather, label_options, list_given, run_options, stack, take, unit_options
-from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.options import (
+    BOUNDED,
+    EPSILON,
+    NUMBER,
+    SOURCE,
+    WHERE,
+    DecimalsOr,
+    LabelOptions,
+    RunOptions,
+    UnitOptions,
+    gather,
+    label_options,
+    list_given,
+    run_options,
+    stack,
+    take,
+    unit_options,
+)
 from sordino.cli.output import describe_found, describe_range, describe_release
+from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT

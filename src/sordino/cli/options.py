@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import wraps
 from pathlib import Path
@@ -17,8 +17,6 @@ from sordino.cli.consent import CONSENT, check_delta, check_epsilon
 from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
 from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
-from sordino.data.csv.column_types import PLAIN_DATE
-from sordino.data.sources.memory import read_memory_limit
 from sordino.declared import Declared
 from sordino.errors import InvalidParameter
 

@@ -17,11 +17,26 @@ from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
 from sordino.cli.dry_run import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import ACCOUNT, FORMAT, LEDGER_URL, NO_LEDGER, NUMBER, QUIET, SEED, SOURCE, SYNTHETIC, DecimalsOr, RunOptions, UnitOptions, gather, is_quiet
-from sordino.cli.text_options import CsvOptions, form_options
+from sordino.cli.options import (
+    ACCOUNT,
+    FORMAT,
+    LEDGER_URL,
+    NO_LEDGER,
+    NUMBER,
+    QUIET,
+    SEED,
+    SOURCE,
+    SYNTHETIC,
+    DecimalsOr,
+    RunOptions,
+    UnitOptions,
+    gather,
+    is_quiet,
+)
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import SIMULATED, write_lines
 from sordino.cli.planned import plan_options
+from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,

@@ -19,9 +19,19 @@ from sordino.cli.markers import (
     select_markers,
     statistic_options,
 )
-from sordino.cli.options import ADJACENCY, EPSILON, RunOptions, StatementOptions, gather, is_quiet, list_given, run_options, statement_options
-from sordino.cli.text_options import CsvOptions, bare_csv_options
+from sordino.cli.options import (
+    ADJACENCY,
+    EPSILON,
+    RunOptions,
+    StatementOptions,
+    gather,
+    is_quiet,
+    list_given,
+    run_options,
+    statement_options,
+)
 from sordino.cli.output import list_warnings
+from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
 from sordino.cli.write import write_release
 from sordino.data import CsvFormat, open_scores

@@ -11,10 +11,9 @@ import click
 
 from sordino.charts import can_draw
 from sordino.cli._say import say
-from sordino.cli.options import FORMAT, is_quiet
+from sordino.cli.options import FORMAT, choose_format, is_quiet
 from sordino.cli.outlet import NotKeptError
 from sordino.cli.output import write_rows
-from sordino.cli.options import choose_format
 from sordino.cli.work import DROPPED, show_progress
 from sordino.errors import BudgetExceeded
 from sordino.study import Study, StudyPlan, StudyRun
@@ -35,7 +34,9 @@ NOT_KEPT = (
 @click.option(
     "--output", metavar="DIR", help="Folder that is written, and not there yet [default: STUDY-ID]."
 )
-@click.option("--dry-run", is_flag=True, help="Show what it would spend and give; nothing is read or charged.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what it would spend and give; nothing is read or charged."
+)
 @FORMAT
 @click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 def run(
@@ -132,17 +133,17 @@ def _list_lines(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of one release: one for each kind of figure, and for each choice that is assumed."""
     about = {name: row[name] for name in (*_COLUMNS, "assumed")}
     figures = [{name: one[name] for name in _OF_FIGURE} for one in row["figures"]]
-    choices = [
-        {"figure": RIGHT_ITEMS, **{name: one[name] for name in _OF_CHOICE}} for one in row["choices"]
-    ]
+    choices = [{"figure": RIGHT_ITEMS, **{name: one[name] for name in _OF_CHOICE}} for one in row["choices"]]
     return [about | line for line in [*figures, *choices] or [{}]]
 
 
 def _say_expected(plan: StudyPlan) -> list[str]:
-    """Return what to expect of each release, in the sentences of a dry run; what all leave out is said once."""
+    """Return what to expect of each release, as a dry run says it; what all leave out is said once."""
     plans = [(one.name, one.plan) for one in plan.releases if one.plan is not None]
     shared = [
-        rule for rule in (plans[0][1].left_out if plans else ()) if all(rule in one.left_out for _, one in plans)
+        rule
+        for rule in (plans[0][1].left_out if plans else ())
+        if all(rule in one.left_out for _, one in plans)
     ]
     said = []
     for name, one in plans:

@@ -11,6 +11,7 @@ from sordino.cli.options import gather
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.data.sources.memory import read_memory_limit
 
+
 def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     # A tab is hard to type, so its usual spelling is taken as well.
     return "\t" if value == "\\t" else value
@@ -107,7 +108,7 @@ MEMORY_LIMIT = click.option(
     "--memory-limit",
     callback=_read_memory,
     metavar="SIZE",
-    help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder below TMPDIR.",
+    help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder.",
 )
 
 

@@ -10,9 +10,17 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from sordino.cli._say import PatientStream, say
-from sordino.cli.options import LabelOptions, RunOptions, StatementOptions, UnitOptions, is_quiet, list_given, require_one
-from sordino.cli.text_options import CsvOptions
+from sordino.cli.options import (
+    LabelOptions,
+    RunOptions,
+    StatementOptions,
+    UnitOptions,
+    is_quiet,
+    list_given,
+    require_one,
+)
 from sordino.cli.output import SIMULATED
+from sordino.cli.text_options import CsvOptions
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
 from sordino.entropy import SYSTEM, Entropy, Seeded

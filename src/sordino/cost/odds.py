@@ -132,8 +132,8 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
 def bound_loss(cost: Any, rare: Fraction) -> Any:
     """Return an epsilon that the loss of a release exceeds with a probability of at most `rare`; inf if none.
 
-    The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss it counts the
-    excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
+    The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss it counts
+    the excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
     Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So P(S) (1 - e^-t) <= delta,
     and P(S) is at most `rare` if delta = rare (1 - e^-t).
 

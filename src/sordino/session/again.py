@@ -108,12 +108,12 @@ class Known:
     charge: str | None
 
     def check(self, domain: Domain | None) -> None:
-        """Refuse looks that do not say the same as another one will: other rows, or other numbers behind them.
+        """Refuse looks that do not say the same as another one will: other rows, or other numbers behind.
 
         Raises
         ------
         InvalidParameter
-            If they do not fit. Those of a session always do; of what a ledger has kept others may have written.
+            If they do not fit. Those of a session always do; what a ledger has kept others may have written.
         """
         names = set(self.rows[0])
         listed = None if domain is None else domain.known
@@ -241,14 +241,10 @@ def _find_clips(first: Any) -> Clips:
         labels, releases = None, [first]
     if not all(isinstance(one, ClippedValue | VarianceValue) for one in releases):
         raise InvalidParameter(UNKNOWN)
-    return Clips(
-        figure=releases[0].mechanism, labels=labels, found=tuple(one.found for one in releases)
-    )
+    return Clips(figure=releases[0].mechanism, labels=labels, found=tuple(one.found for one in releases))
 
 
-def measure_totals(
-    request: Column, clips: Clips, noise: MeasureNoise | None, table: Table
-) -> Steps[Any]:
+def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, table: Table) -> Steps[Any]:
     """Add up rows within clips that are public, and release their figures: all of the budget is theirs."""
     if noise == "gaussian" and isinstance(clips.figure, ClippedVariance):
         raise InvalidParameter("remeasure.noise must be laplace for a variance; got 'gaussian'.")
@@ -306,5 +302,3 @@ def _build(
     return TableNumbers(
         estimator=again, adjacency=table.unit.adjacency, labels=labels, groups_per_unit=request.budgets
     )
-
-

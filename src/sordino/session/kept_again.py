@@ -204,7 +204,9 @@ def check_again(sheet: Sheet) -> dict[str, Any]:
             f"The release is kept to be measured again in form {form}, and this version of sordino knows "
             f"forms up to {FORM}; use a newer sordino."
         )
-    if form != FORM or not {"unit", "text", "types", "request", "labels", "clips", "looks", "total"} <= set(said):
+    if form != FORM or not {"unit", "text", "types", "request", "labels", "clips", "looks", "total"} <= set(
+        said
+    ):
         _refuse()
     return said
 
@@ -221,7 +223,9 @@ def read_kept_request(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat, dict[str, A
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
     # It is only told here: what is asked again is read once more, and checked.
     asked = {
-        name: value for name, value in _guarded(lambda: dict(said["request"])).items() if isinstance(value, str)
+        name: value
+        for name, value in _guarded(lambda: dict(said["request"])).items()
+        if isinstance(value, str)
     }
     return unit, form, asked
 

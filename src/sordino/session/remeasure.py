@@ -192,9 +192,7 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
         value, error = joined.estimate(figure)
         low, high = said.low, said.high
         true_low, true_high = (
-            (said.true_low, said.true_high)
-            if figure is None
-            else find_true_ends(kind, said, capped=capped)
+            (said.true_low, said.true_high) if figure is None else find_true_ends(kind, said, capped=capped)
         )
         if planned:
             low, high = joined.bound(figure, wrong)

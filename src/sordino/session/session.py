@@ -60,7 +60,8 @@ class Session(SessionBase):
         held, until its `with` block ends or `forget` is called; and intervals of all looks hold together.
     memory_limit : int or str, optional
         How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond goes to a
-        private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for servers.
+        private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for
+        servers.
 
     Raises
     ------

@@ -19,8 +19,6 @@ from sordino.data.questions.step_query import SquareTotal, Total
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators import (
     BucketCounts,
-    ClippedMean,
-    ClippedSum,
     ClippedVariance,
     Quantile,
     Quantiles,

@@ -1,4 +1,4 @@
-"""Takes the releases of a study as far as their charge: looks for the epsilons of goals, and says what to expect.
+"""Takes the releases of a study as far as their charge: finds epsilons of goals, and says what to expect.
 
 Both is done by the planner of a session, so it looks at nothing but the schema and the account.
 """
@@ -179,7 +179,7 @@ class Starter:
         return Planner(self.desk, self.form, before, DryRun.preview if fits else _ask_nobody)
 
     def _rehearse(self, releases: Sequence[StudyRelease]) -> dict[int, DryRun]:
-        """Return those that have an epsilon of their own, by their places: a goal leaves them what they need."""
+        """Return those with an epsilon of their own, by their places: a goal leaves them what they need."""
         from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
 
         return {
@@ -242,7 +242,7 @@ def list_reached(ready: Sequence[ReadyRelease]) -> dict[str, Any]:
 
 
 def recall_reached(line: ChargeLine, releases: Sequence[StudyRelease]) -> dict[str, ReachedGoal]:
-    """Return the epsilons that a run had which was paid before: they are in the ledger, and stay what they were.
+    """Return the epsilons of a run that was paid before: they are in the ledger, and stay what they were.
 
     Raises
     ------

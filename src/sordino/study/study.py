@@ -185,7 +185,7 @@ class Study:
         return f"Study({self.name!r}, releases={len(self.releases)})"
 
     def plan(self, *, run_id: str | None = None, progress: StudyProgress | None = None) -> StudyPlan:
-        """Return what a run would spend and give: account and schema are looked at; nothing is read or charged.
+        """Return what a run would spend and give: account and schema are looked at, and nothing is read.
 
         Parameters
         ----------

@@ -69,8 +69,7 @@ def find_delta_files(top: Path) -> DeltaFiles:
     entries = _list_entries(top, table)
     found = {
         _locate(top, path): tuple(
-            None if value is None else write(value)
-            for write, value in zip(writers, values, strict=True)
+            None if value is None else write(value) for write, value in zip(writers, values, strict=True)
         )
         for path, values in entries
     }
@@ -154,7 +153,9 @@ def _list_entries(top: Path, table: Any) -> list[tuple[str, tuple[Any, ...]]]:
         # A table without partitions has no such column.
         values = added.column("partition").to_pylist() if keys else [{}] * len(paths)
     except Exception:  # noqa: BLE001
-        refused = DataSourceError(f"The log of a table of Delta must be readable; that of {top} is not. {_REMEDY}")
+        refused = DataSourceError(
+            f"The log of a table of Delta must be readable; that of {top} is not. {_REMEDY}"
+        )
     else:
         # Delta writes an empty text and a missing one alike.
         return [

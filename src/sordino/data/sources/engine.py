@@ -38,6 +38,7 @@ least and the largest key of one side of a join filter the other side; work that
 once, before both, and outside of the TRY around each.
 """
 
+
 class Reader(Protocol):
     """How the rows of one kind of source become a table of our engine."""
 
@@ -254,9 +255,7 @@ def _number_labels(labels: Sequence[str]) -> TextBatch:
 
 
 @contextmanager
-def engine(
-    *, ordered: bool = False, memory: int | None = None, evaluates: bool = True
-) -> Iterator[Engine]:
+def engine(*, ordered: bool = False, memory: int | None = None, evaluates: bool = True) -> Iterator[Engine]:
     """Open an engine; its folder for what does not fit in memory is private and removed at the end.
 
     Parameters

@@ -10,12 +10,22 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 
 MEMORY = 4 << 30
-"""How many bytes of memory each engine may use unless somebody says, or 60 % of the machine's if that is less."""
+"""How many bytes each engine may use unless somebody says, or 60 % of the machine's if that is less."""
 
 LEAST = 512 << 20
 """The smallest limit: with less, whether an engine gets along would depend on how long texts are."""
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?\s*([KMGT]I?)?B?", re.ASCII | re.IGNORECASE)
 
 
@@ -33,7 +43,8 @@ def read_memory_limit(name: str, value: Any) -> int:
         size = parts * _UNITS[(found[3] or "").upper()] // 1000
     if size is None or not LEAST <= size < 1 << 60:
         raise InvalidParameter(
-            f'{name} must be a size of at least 512 MiB, such as "2GB", or a number of bytes; got {shown(value)}.'
+            f'{name} must be a size of at least 512 MiB, such as "2GB", or a number of bytes; got '
+            f"{shown(value)}."
         )
     return size
 

@@ -28,7 +28,11 @@ from sordino.remnants import no_remnants
 
 @no_remnants
 def open_source(
-    source: Any, *, csv: CsvFormat | None = None, name: str | None = None, memory_limit: int | str | None = None
+    source: Any,
+    *,
+    csv: CsvFormat | None = None,
+    name: str | None = None,
+    memory_limit: int | str | None = None,
 ) -> Source:
     """Open a table: read its names and declared types, and no row.
 
@@ -36,9 +40,9 @@ def open_source(
     ----------
     source : path, DuckDB relation or frame
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
-        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a folder of Delta;
-        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB relation, a pandas
-        or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
+        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a
+        folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB
+        relation, a pandas or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.

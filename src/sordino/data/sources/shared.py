@@ -84,7 +84,9 @@ class Readings:
                     return stack.enter_context(scanning(reader, indices, memory=self._memory)), False
                 rows = self._fill(reader, scan)
                 if kept is None:
-                    return stack.enter_context(scanning(_SpooledRows(rows), indices, memory=self._memory)), False
+                    return stack.enter_context(
+                        scanning(_SpooledRows(rows), indices, memory=self._memory)
+                    ), False
                 numbers = self._choose(kept, rows, indices, scan)
                 places = (0,) if kept.labels is None else (0, 1)
                 return stack.enter_context(scanning(_SpooledRows(numbers), places, memory=self._memory)), True

@@ -26,7 +26,6 @@ from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import pictured
 from sordino.remnants import no_remnants
 
-
 Clipped = ClippedSum | ClippedMean | ClippedVariance
 
 

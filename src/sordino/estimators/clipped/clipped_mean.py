@@ -145,7 +145,7 @@ class ClippedMean(SummedColumn, SizedColumn):
     def add_noise(
         self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
     ) -> ClippedValue:
-        """Return the mean of private totals with this noise, as `finish` takes them; the caller pays for it."""
+        """Return the mean of private totals with this noise, as `finish` takes them; the caller pays."""
         fresh_entropy(entropy, "ClippedMean.add_noise")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:

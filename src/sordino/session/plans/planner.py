@@ -99,7 +99,7 @@ class Planner:
         self._desk, self._form, self._before, self._ask = desk, form, before, ask
 
     def settle(self, request: Request[Any]) -> Request[Any]:
-        """Return a request that knows what it is about: an earlier release is looked up once, for all runs."""
+        """Return a request that knows what it is about: an earlier release is looked up once for all runs."""
         find = getattr(request, "find", None)
         return request if find is None else replace(cast("Any", request), release=find(self._desk))
 
@@ -286,7 +286,7 @@ class Planner:
         return _Assumption((PublicRows(text, source),), f"data like {text}, which is taken as public")
 
     def _open_public(self, request: Request[Any], like: Any) -> tuple[str, Source]:
-        """Open public or synthetic data, and say what they are called; refuse the private source among them."""
+        """Open public or synthetic data, and say what they are called; refuse the private source."""
         place = like.source if isinstance(like, NamedData) else like
         named = isinstance(place, str | os.PathLike)
         text = like.text if isinstance(like, NamedData) else str(like)

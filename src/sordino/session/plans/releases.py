@@ -8,9 +8,9 @@ from typing import Any, final
 
 from sordino.data import CsvFormat
 from sordino.errors import InvalidParameter
+from sordino.plan.goals import parse_goal
 from sordino.remnants import no_remnants
 from sordino.session.desk import Desk, Started
-from sordino.plan.goals import parse_goal
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.request import Request
