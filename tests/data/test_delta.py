@@ -52,6 +52,39 @@ def test_a_pattern_over_the_files_of_such_a_table_is_refused(tmp_path):
             open_source(pattern)
 
 
+@pytest.mark.parametrize("how", ["as it is called", "by a link", "a pattern by a link", "a link to a file"])
+def test_a_folder_inside_such_a_table_is_refused(tmp_path, how):
+    """The folder of a partition has no log, and files whose rows were removed."""
+    table = write(tmp_path / "t", ROWS, partition_by=["item"])
+    DeltaTable(str(table)).delete("user = 'u1'")
+    inside, link = table / "item=a", tmp_path / "link"
+    link.symlink_to(inside)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.parquet").symlink_to(next(inside.glob("*.parquet")))
+    named = {
+        "as it is called": inside,
+        "by a link": link,
+        "a pattern by a link": link / "*.parquet",
+        "a link to a file": tmp_path / "files",
+    }[how]
+    with pytest.raises(DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"):
+        open_source(named)
+
+
+@pytest.mark.parametrize("how", ["symlink_to", "hardlink_to"])
+def test_a_file_that_the_log_names_twice_counts_once(tmp_path, how):
+    """Under two names its rows would count twice: then one row would move a count by two."""
+    table = write(tmp_path / "t", ROWS)
+    file = next(table.glob("*.parquet"))
+    getattr(table / "again.parquet", how)(file)
+    first = table / "_delta_log" / f"{0:020}.json"
+    entries = first.read_text().splitlines()
+    added = next(line for line in entries if '"add"' in line)
+    first.write_text("\n".join([*entries, added.replace(file.name, "again.parquet")]))
+    with pytest.raises(DataSourceError, match="name each file once"):
+        open_source(table)
+
+
 def test_the_version_of_the_opening_is_read(tmp_path):
     table = write(tmp_path / "t", ROWS)
     question = prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows")
