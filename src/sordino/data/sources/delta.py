@@ -89,8 +89,8 @@ def _check_names(top: Path, files: Sequence[Path]) -> None:
     places = {(about.st_dev, about.st_ino) for about in map(Path.stat, files)}
     if len(places) < len(files):
         raise DataSourceError(
-            f"The log of a table of Delta must name each file once; that of {top} has a file and a link to it. "
-            f"{_REMEDY}"
+            "The log of a table of Delta must name each file once; "
+            f"that of {top} has a file and a link to it. {_REMEDY}"
         )
 
 
