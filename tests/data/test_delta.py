@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sordino import Budget, Ledger, PrivacyUnit, Session
+from sordino import Budget, Domain, Ledger, PrivacyUnit, Session
 from sordino.data import open_source, prepare_counts
 from sordino.data.sources import delta
-from sordino.errors import DataSourceError, UnsupportedBackend
+from sordino.errors import DataSourceError, UnsafePredicate, UnsupportedBackend
 from support.text_files import rows_of
 
 ROWS = {"user": ["u1", "u2", "u3"], "item": ["a", "b", "a"]}
@@ -258,6 +258,23 @@ def test_an_account_is_about_the_folder(tmp_path):
             session.count_distinct_units(epsilon=0.5)
         write(table, {"user": ["u9"], "item": ["z"]}, mode="append")
     assert ledger.statement().to_dict()["remaining"] == 0
+
+
+def test_files_that_come_later_are_private_too(tmp_path):
+    """Another writer may put the rows of this version into new files (OPTIMIZE) while a session is open."""
+    table = write(tmp_path / "t", ROWS)
+    (tmp_path / "link").symlink_to(table)
+    (tmp_path / "t2").mkdir()
+    sources = [open_source(table), open_source(tmp_path / "link")]
+    known = set(table.rglob("*"))
+    write(table, ROWS, mode="overwrite")
+    [new] = set(table.glob("*.parquet")) - known
+    for source in sources:
+        assert source.holds(new)
+        assert source.holds(tmp_path / "link" / new.name)
+        assert not source.holds(tmp_path / "t2" / new.name)
+    with pytest.raises(UnsafePredicate, match="private source"):
+        Domain.from_file(new, column="item").resolve(sources[0])
 
 
 def test_removed_files_are_private_too(tmp_path):

@@ -79,12 +79,15 @@ class FoundFiles:
         The columns that their folders are named by.
     beside : tuple of Path
         Files that do not count and are private all the same: they hold removed rows.
+    table : Path or None
+        The folder, where all that is in it is private, and will be.
     """
 
     files: tuple[Path, ...]
     kind: Kind
     folders: Folders = NO_FOLDERS
     beside: tuple[Path, ...] = ()
+    table: Path | None = None
 
 
 def find_files(path: str) -> FoundFiles:
@@ -100,7 +103,7 @@ def find_files(path: str) -> FoundFiles:
     top = Path(path)
     if (top / LOG).is_dir():
         table = find_delta_files(top)
-        return FoundFiles(table.files, "parquet", table.folders, list_all_files(top))
+        return FoundFiles(table.files, "parquet", table.folders, list_all_files(top), top)
     if top.is_dir():
         files = _keep_one_name(_walk(top))
         if not files:
