@@ -127,6 +127,39 @@ def test_the_clip_costs_nothing_the_second_time(tmp_path, table):
     assert again.cost.pure() == Fraction(13, 20)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "sum of groups"])
+def test_figures_of_kept_rows_are_those_of_the_release(ledger, table, kind):
+    """The rows of a kept look are different numbers: a difference of two is not 0."""
+    release = keep(ledger, table, kind)
+    look = opened(ledger, table).remeasure(release.receipt.id, epsilon=1).looks[0]
+    figures = []
+    for one in (look, release):
+        a, b = sd.derive(one, "a"), sd.derive(one, "b")
+        made = [a - b, a / b, *([sd.add_rows(one, ["a", "b"])] if kind == "gaussian" else [])]
+        figures.append([(figure.value, figure.low, figure.high) for figure in made])
+    for (value, low, high), first in zip(*figures, strict=True):
+        assert value == first[0] != 0
+        # Noises of one look are independent; those of groups, each with a clip of its own, are taken apart.
+        assert first[1] <= low < value < high <= first[2]
+        assert kind == "sum of groups" or (low, high) == first[1:]
+
+
+@pytest.mark.parametrize("kind", ["count_distinct_units", "gaussian", "sum of groups"])
+def test_a_kept_look_is_no_second_look_beside_its_release(ledger, table, kind):
+    """Not even a planned interval takes both for independent: the mean would seem finer than it is."""
+    session = opened(ledger, table)
+    release = LOOKS[kind](session, 1)
+    session.keep(release)
+    item = 0 if kind == "count_distinct_units" else "a"
+    one = sd.derive(release, None if item == 0 else item)
+    kept = [session.remeasure(release.receipt.id, epsilon=1).looks[0] for _ in range(2)]
+    for twin in kept:
+        mean = sd.derive((one + sd.derive(twin, item)) / 2, planned=True)
+        assert mean.high - mean.low >= one.high - one.low
+    mean = sd.derive((sd.derive(kept[0], item) + sd.derive(kept[1], item)) / 2, planned=True)
+    assert mean.high - mean.low >= one.high - one.low
+
+
 @pytest.mark.slow
 def test_in_another_process(ledger, table):
     release = keep(ledger, table, "sum of groups")

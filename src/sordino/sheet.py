@@ -179,6 +179,17 @@ def list_spent(cost: Any) -> dict[str, Any]:
     return spent | ({"failures": float(failing)} if failing else {})
 
 
+def list_total(release: Any) -> dict[str, Any]:
+    """Return what a release cost together with the looks before it; nothing where it is the only one.
+
+    Where nobody knows it any more its epsilon is None.
+    """
+    total = getattr(release, "total", None)
+    if total is None:
+        return {"total_epsilon": None} if len(getattr(release, "looks", ())) > 1 else {}
+    return {f"total_{name}": amount for name, amount in list_spent(total).items()}
+
+
 def list_mechanisms(mechanism: Any) -> list[str]:
     """Return the names of what made a release: one for each claim, which says what is proved of it."""
     parts = mechanism if isinstance(mechanism, tuple) else (mechanism,)

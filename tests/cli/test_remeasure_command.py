@@ -81,6 +81,19 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
     assert sordino("ledger", "release", told["id"], *ACCOUNT, "--format", "json").out == done.out
 
 
+def test_what_all_looks_cost_is_told(sordino, kept, shop):
+    """The estimate is made of all of them, so the odds of the new one alone would be too small."""
+    key = kept("count")
+    line = ("remeasure", "rows.csv", "--release", key, "--epsilon", 0.5, *ACCOUNT, "--no-quiet")
+    done = sordino(*line, "--output", "again.json", "--format", "json")
+    assert "At epsilon = 1.5 a reader" in done.err
+    told = json.loads((shop / "again.json").read_text(encoding="utf-8"))
+    check(told, FORM)
+    assert (told["epsilon"], told["total_epsilon"], told["total_delta"]) == (0.5, 1.5, 0)
+    assert sordino("report", "again.json", "--output", "page.html").code == 0
+    assert "At epsilon = 1.5 a reader" in (shop / "page.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_it_is_written_for_people_and_for_programs(sordino, kept, form):
     key = kept("sum of groups")

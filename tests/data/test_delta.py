@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sordino import Budget, Ledger, PrivacyUnit, Session
+from sordino import Budget, Domain, Ledger, PrivacyUnit, Session
 from sordino.data import open_source, prepare_counts
 from sordino.data.sources import delta
-from sordino.errors import DataSourceError, UnsupportedBackend
+from sordino.errors import DataSourceError, UnsafePredicate, UnsupportedBackend
 from support.text_files import rows_of
 
 ROWS = {"user": ["u1", "u2", "u3"], "item": ["a", "b", "a"]}
@@ -50,6 +50,39 @@ def test_a_pattern_over_the_files_of_such_a_table_is_refused(tmp_path):
     for pattern in (table / "*.parquet", tmp_path / "**" / "*.parquet"):
         with pytest.raises(DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"):
             open_source(pattern)
+
+
+@pytest.mark.parametrize("how", ["as it is called", "by a link", "a pattern by a link", "a link to a file"])
+def test_a_folder_inside_such_a_table_is_refused(tmp_path, how):
+    """The folder of a partition has no log, and files whose rows were removed."""
+    table = write(tmp_path / "t", ROWS, partition_by=["item"])
+    DeltaTable(str(table)).delete("user = 'u1'")
+    inside, link = table / "item=a", tmp_path / "link"
+    link.symlink_to(inside)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.parquet").symlink_to(next(inside.glob("*.parquet")))
+    named = {
+        "as it is called": inside,
+        "by a link": link,
+        "a pattern by a link": link / "*.parquet",
+        "a link to a file": tmp_path / "files",
+    }[how]
+    with pytest.raises(DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"):
+        open_source(named)
+
+
+@pytest.mark.parametrize("how", ["symlink_to", "hardlink_to"])
+def test_a_file_that_the_log_names_twice_counts_once(tmp_path, how):
+    """Under two names its rows would count twice: then one row would move a count by two."""
+    table = write(tmp_path / "t", ROWS)
+    file = next(table.glob("*.parquet"))
+    getattr(table / "again.parquet", how)(file)
+    first = table / "_delta_log" / f"{0:020}.json"
+    entries = first.read_text().splitlines()
+    added = next(line for line in entries if '"add"' in line)
+    first.write_text("\n".join([*entries, added.replace(file.name, "again.parquet")]))
+    with pytest.raises(DataSourceError, match="name each file once"):
+        open_source(table)
 
 
 def test_the_version_of_the_opening_is_read(tmp_path):
@@ -237,6 +270,23 @@ def test_an_account_is_about_the_folder(tmp_path):
             session.count_distinct_units(epsilon=0.5)
         write(table, {"user": ["u9"], "item": ["z"]}, mode="append")
     assert ledger.statement().to_dict()["remaining"] == 0
+
+
+def test_files_that_come_later_are_private_too(tmp_path):
+    """Another writer may put the rows of this version into new files (OPTIMIZE) while a session is open."""
+    table = write(tmp_path / "t", ROWS)
+    (tmp_path / "link").symlink_to(table)
+    (tmp_path / "t2").mkdir()
+    sources = [open_source(table), open_source(tmp_path / "link")]
+    known = set(table.rglob("*"))
+    write(table, ROWS, mode="overwrite")
+    [new] = set(table.glob("*.parquet")) - known
+    for source in sources:
+        assert source.holds(new)
+        assert source.holds(tmp_path / "link" / new.name)
+        assert not source.holds(tmp_path / "t2" / new.name)
+    with pytest.raises(UnsafePredicate, match="private source"):
+        Domain.from_file(new, column="item").resolve(sources[0])
 
 
 def test_removed_files_are_private_too(tmp_path):

@@ -321,6 +321,32 @@ def test_what_refines_says_what_it_loses_by_itself(tmp_path):
     assert Fraction(guarantee["epsilon"]) == line.reserved + line.refines
 
 
+@pytest.mark.parametrize("delta", [0, 1e-5])
+def test_what_was_measured_again_says_what_all_looks_lose(tmp_path, delta):
+    """Its estimate is made of all of them, so the new look alone would be too little."""
+    ledger = opened(tmp_path / "a.db", epsilon=5, **({"delta": delta} if delta else {}))
+    session = sd.Session(shop(), unit=UNIT, ledger=ledger, name="orders")
+    first = session.count(epsilon=0.5, **({"noise": "gaussian"} if delta else {}))
+    second = session.remeasure(first, epsilon=0.25, noise="laplace")
+    with session.batch():
+        third = session.remeasure(second, epsilon=0.125, noise="laplace")
+    session.keep(third)
+    statement = ledger.publish(third.receipt.id)
+    assert ledger.check_statement(statement).problems == ()
+    promise, told = statement.promise, json.dumps(statement.record)
+    assert promise["looks"] == 3
+    assert "what all 3 looks may lose" in told
+    if delta:
+        reserved = sum(ledger.charge(one.receipt.id).reserved for one in (first, second, third))
+        assert promise["guarantee"]["variant"] == "Renyi DP"
+        assert promise["guarantee"]["divergence"] == promise["spent"]["divergence"] == str(reserved)
+    else:
+        assert promise["guarantee"]["epsilon"] == promise["spent"]["epsilon"] == "7/8"
+    # By itself the first one is what it was.
+    session.keep(first)
+    assert "looks" not in ledger.publish(first.receipt.id).promise
+
+
 def test_a_refund_changes_what_was_spent_and_not_what_was_promised(account):
     mechanism = Mechanism(0.5, spends=Fraction(1, 8))
     with account.reserve(mechanism) as charge:

@@ -8,6 +8,7 @@ import math
 import re
 from importlib import import_module
 
+import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
@@ -96,6 +97,37 @@ def test_epsilons_are_added_only_where_that_says_something():
 
 def test_a_refined_release_tells_what_all_looks_cost():
     assert "At epsilon = 2 a reader" in make_report([document(total_epsilon=2.0)])
+
+
+def test_looks_without_an_epsilon_of_their_own_count_in_what_is_told():
+    """The last look alone has epsilon 0.5; the figure is made of all of them."""
+    known = make_report([document(total_epsilon=None, total_delta=None, total_rho=0.01)])
+    assert "All of its looks spent rho 0.01" in known
+    assert "At epsilon = 0.5 a" not in known
+    unknown = make_report([document(total_epsilon=None)])
+    assert "is not known" in unknown
+    assert "a reader who suspects" not in unknown
+    failing = make_report([document(total_epsilon=2.0, total_delta=1e-6)])
+    assert "At epsilon = 2 a reader" in failing
+    assert "but for a chance of 0.000001 (delta)" in failing
+    assert "page together" not in make_report(
+        [document(total_epsilon=2.0, total_delta=1e-6), document(id="1" * 32)]
+    )
+
+
+def test_a_release_that_was_measured_again_tells_what_all_looks_cost():
+    rows = pl.DataFrame({"u": range(90), "g": ["a", "b", "b"] * 30})
+    session = sd.Session(rows, unit=sd.PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(7))
+    first = session.histogram("g", epsilon=5, domain=["a", "b"], noise="gaussian")
+    again = session.remeasure(first, epsilon=0.5, noise="laplace")
+    page = make_report([again])
+    assert "All of its looks spent rho" in page
+    assert "At epsilon = 0.5 a" not in page
+    # `to_dict` says of what the total is made, and not its rho.
+    assert "is not known" in make_report([json.loads(json.dumps(again.to_dict()))])
+    pure = session.remeasure(session.count_distinct_units(epsilon=1), epsilon=0.5)
+    for one in (pure, json.loads(json.dumps(pure.to_dict()))):
+        assert "At epsilon = 1.5 a reader" in make_report([one])
 
 
 def test_what_is_given_twice_is_there_once():

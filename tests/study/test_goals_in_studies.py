@@ -440,9 +440,18 @@ def test_of_two_starts_one_pays_also_where_the_other_has_nothing_left_to_search_
     )
 
 
-def test_a_charge_that_does_not_say_what_was_found_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "epsilon",
+    [None, 10**400, -1, 0, 1e300, 0.12345],
+    ids=["none", "beyond floats", "below 0", "0", "1e300", "five digits"],
+)
+def test_a_charge_that_does_not_say_what_was_found_is_refused(tmp_path, epsilon):
+    """What somebody else may have written there is no epsilon that a search finds."""
     study = put(tmp_path)
     about = {"study": {"name": "shop", "run": "x", "digest": study.digest}}
+    if epsilon is not None:
+        found = {"goal": "±20", "epsilon": epsilon, "assumed": ""}
+        about["study"]["reached"] = dict.fromkeys(("customers", "best_sellers"), found)
     open_account(tmp_path).reserve(Pure(epsilon=1), detail=about, run="shop:x")
     with pytest.raises(sd.LedgerError, match="must say which epsilon release 'customers' had"):
         study.plan(run_id="x")

@@ -30,7 +30,7 @@ from sordino.releases import plain
 from sordino.session import Session
 from sordino.session.kept_again import read_kept_request
 from sordino.session.remeasure import RemeasureRequest
-from sordino.sheet import Sheet
+from sordino.sheet import Sheet, list_total
 
 AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."
 ALONE = "low and high: interval of the new look alone, which holds whatever was seen before."
@@ -91,7 +91,7 @@ def remeasure(
     of_column = said.get("column") is not None
     more = {"figure": said["name"], **{name: said.get(name) for name in ("item", "column", "by")}}
     facts |= {name: value for name, value in more.items() if value is not None} | sure
-    facts |= {"remeasures": key, "looks": len(release.looks), "planned": planned}
+    facts |= {"remeasures": key, "looks": len(release.looks), "planned": planned} | list_total(release)
     rows = [plain(row) for row in release]
     labels = ("item",) if rows[0]["item"] is not None else ()
     columns = (*labels, "estimate", "low", "high", "true_low", "true_high", "measured", "standard_error")

@@ -63,12 +63,14 @@ def write_release(sheet: Sheet, run: RunOptions, keep: Callable[[Sheet], None]) 
 
 def _say_odds(sheet: Sheet, run: RunOptions) -> None:
     """Say on stderr what the release may teach a reader about somebody, where its cost has an epsilon."""
-    epsilon = sheet.facts.get("epsilon")
+    # Of several looks the reader sees what all of them say together.
+    all_looks = "total_" if "total_epsilon" in sheet.facts else ""
+    epsilon, delta = (sheet.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))
     if epsilon and not is_quiet(run.quiet):
         # Imported here: most releases are made by a program, which is told nothing.
         from sordino.cost.odds import say_odds
 
-        say(say_odds(Fraction(repr(epsilon))))
+        say(say_odds(Fraction(repr(epsilon)), failing=delta or 0))
 
 
 def _was_kept(sheet: Sheet, keep: Callable[[Sheet], None]) -> bool:

@@ -59,7 +59,7 @@ def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
     return min(prior * factor / (1 - prior + prior * factor), Fraction(1))
 
 
-def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
+def say_odds(epsilon: Fraction, one_in: int = 1000, *, failing: Fraction | float = 0) -> str:
     """Return one sentence about what a reader may learn of somebody; it never says less than is true.
 
     Parameters
@@ -68,6 +68,8 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
         Above 0: of one release, or of a whole account.
     one_in : int
         At least 2: the reader took it for true with a probability of one in so many.
+    failing : Fraction or float
+        With which probability it does not hold.
 
     Examples
     --------
@@ -81,9 +83,10 @@ def say_odds(epsilon: Fraction, one_in: int = 1000) -> str:
     sure = 100 * bound_posterior(epsilon, Fraction(1, one_in))
     # Rounded up, too: an epsilon beyond a limit is not shown as the limit.
     shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
+    rare = f", but for a failure with a probability of {float(failing):.3g}" if failing else ""
     return (
         f"At epsilon = {shown} a reader who suspects something of somebody with odds of 1 in "
-        f"{one_in:,} may become certain of it to {_round_percent_up(sure)} %."
+        f"{one_in:,} may become certain of it to {_round_percent_up(sure)} %{rare}."
     )
 
 
@@ -123,10 +126,7 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
             return "Nothing is known of what a reader may learn: this cost has no epsilon."
     if not pure:
         return "Nothing is spent, so a reader learns nothing of anybody."
-    said = say_odds(Fraction(pure), one_in)
-    if not failing:
-        return said
-    return f"{said.removesuffix('.')}, but for a failure with a probability of {float(failing):.3g}."
+    return say_odds(Fraction(pure), one_in, failing=failing)
 
 
 def bound_loss(cost: Any, rare: Fraction) -> Any:

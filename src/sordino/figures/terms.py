@@ -201,5 +201,13 @@ def _may_share_noise(terms: list[Term]) -> bool:
         # Two that are refined alike may be two copies; two first looks alike are no sign.
         if len(looks) > 1 and looks in others:
             return True
-    values = [(term.looks[:1], term.row, term.value) for term in terms]
-    return len(set(values)) < len(values)
+    # The same number with the same noise. A copy from a ledger does not know which mechanism released it.
+    alike: dict[Any, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for term in terms:
+        alike[term.law, term.step, term.value][term.row].add(id(term.origin))
+    # A figure alone is the row 0; of a group it has the name of the group elsewhere.
+    return any(
+        len(set[int]().union(*rows.values()) if 0 in rows else origins) > 1
+        for rows in alike.values()
+        for origins in rows.values()
+    )

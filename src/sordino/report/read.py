@@ -14,7 +14,7 @@ from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
-from sordino.sheet import list_mechanisms, list_spent
+from sordino.sheet import list_mechanisms, list_spent, list_total
 from sordino.tabular import Tabular
 
 MOST_RELEASES = 200
@@ -147,11 +147,9 @@ def _read_object(release: Any) -> Told:
     facts = {
         **_list_facts(said),
         **list_spent(release.cost),
+        **list_total(release),
         "mechanisms": list_mechanisms(release.mechanism),
     }
-    total = getattr(release, "total", None)
-    if total is not None:
-        facts["total_epsilon"] = list_spent(total)["epsilon"]
     return _make_told(rows, facts)
 
 
@@ -202,7 +200,24 @@ def _list_facts(said: Mapping[str, Any]) -> dict[str, Any]:
     facts |= dict(receipt) if isinstance(receipt, Mapping) else {}
     if "epsilon" not in facts and isinstance(cost, Mapping) and cost.get("notion") == "pure":
         facts |= {"epsilon": cost.get("epsilon"), "delta": 0}
+    total = facts.pop("total", None)
+    # What was measured again has several looks, also where nobody knows what all of them cost.
+    if "total_epsilon" not in facts and (total is not None or said["type"] == "Remeasured"):
+        facts["total_epsilon"] = _add_epsilons(total)
     return facts
+
+
+def _add_epsilons(cost: Any) -> float | None:
+    """Return the epsilon of a cost that is made of pure ones, as `to_dict` wrote it; else None."""
+    said = cost if isinstance(cost, Mapping) else {}
+    parts = said.get("parts") if said.get("notion") == "composition" else [said]
+    if not isinstance(parts, list) or not all(
+        isinstance(part, Mapping) and part.get("notion") == "pure" for part in parts
+    ):
+        return None
+    amounts = [(as_number(part.get("epsilon")), as_number(part.get("count", 1))) for part in parts]
+    known = [epsilon * count for epsilon, count in amounts if epsilon is not None and count is not None]
+    return sum(known) if len(known) == len(amounts) else None
 
 
 def _list_rows(said: Mapping[str, Any]) -> Any:

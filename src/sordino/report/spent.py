@@ -21,9 +21,8 @@ _DELTA = Fraction(1, 10**6)
 def read_epsilon(told: Told) -> Fraction | None:
     """Return the epsilon of a release, never less than it is; None if it has none."""
     # A refined release cannot be told apart from what it refines: all looks together count.
-    total = read_fraction(told.facts.get("total_epsilon"))
-    if total is not None:
-        return total
+    if _has_looks(told):
+        return read_fraction(told.facts.get("total_epsilon"))
     said = told.facts.get("cost")
     # What a program wrote as a float may be a little below the fraction that was spent.
     if isinstance(said, Mapping) and said.get("notion") == "pure":
@@ -31,6 +30,15 @@ def read_epsilon(told: Told) -> Fraction | None:
         if found is not None:
             return found
     return read_fraction(told.facts.get("epsilon"))
+
+
+def _has_looks(told: Told) -> bool:
+    return "total_epsilon" in told.facts
+
+
+def _read_spent(told: Told, name: str) -> float | None:
+    """Return an amount that a release spent, of several looks that of all together."""
+    return told.number(f"total_{name}" if _has_looks(told) else name)
 
 
 def read_fraction(value: Any) -> Fraction | None:
@@ -43,13 +51,14 @@ def read_fraction(value: Any) -> Fraction | None:
 
 def say_spent(told: Told) -> str:
     """Return what one release spent, in a sentence or two; empty where it does not say it."""
-    epsilon, delta = read_epsilon(told), told.number("delta")
+    epsilon, delta = read_epsilon(told), _read_spent(told, "delta")
     if epsilon is not None:
         return f"{say_odds(epsilon)}{say_failing(delta)}"
-    rho, failures = told.number("rho"), told.number("failures")
+    rho, failures = _read_spent(told, "rho"), _read_spent(told, "failures")
     if rho is None or rho <= 0:
-        return ""
-    return f"It spent rho {say_number(rho)}. {_say_rho(rho)}{say_failing(failures)}"
+        return "What all of its looks cost together is not known." if _has_looks(told) else ""
+    spent = "All of its looks" if _has_looks(told) else "It"
+    return f"{spent} spent rho {say_number(rho)}. {_say_rho(rho)}{say_failing(failures)}"
 
 
 def say_failing(delta: float | None) -> str:
@@ -74,7 +83,7 @@ def add_epsilons(releases: Sequence[Told]) -> Fraction | None:
     found = [read_epsilon(told) for told in releases]
     about = {(told.text("unit"), told.text("adjacency")) for told in releases}
     known = [epsilon for epsilon in found if epsilon is not None]
-    pure = all(not told.number("delta") and not told.simulated for told in releases)
+    pure = all(not _read_spent(told, "delta") and not told.simulated for told in releases)
     return (
         sum(known, Fraction(0)) if known and len(known) == len(found) and len(about) == 1 and pure else None
     )

@@ -109,9 +109,9 @@ class KeptLook(Tabular):
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
         """Return the figures that are one number each, for figures that are made of them."""
-        # Whoever asks names the release, which is one origin.
+        # Whoever asks names the release, which is one origin. In it each row is a number of its own.
         return {
-            name: replace(row.terms[0], origin=origin)
+            name: replace(row.terms[0], origin=origin, row=name)
             for name, row in self.known.items()
             if len(row.terms) == 1
         }

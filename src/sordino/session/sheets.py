@@ -11,7 +11,7 @@ from sordino.data import PrivacyUnit
 from sordino.errors import InvalidParameter
 from sordino.releases import Values, plain
 from sordino.session.local import Reported
-from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_spent
+from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_total
 
 # What every sheet says in its own words.
 _IN_FACTS = frozenset(
@@ -46,10 +46,10 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
         adjacency=unit.adjacency,
         max_rows=unit.max_rows,
         **dict(sorted(beside.items())),
-        # What a refined release adds is its epsilon; what all looks cost together stands beside it.
-        total_epsilon=_find_total(release),
         mechanism=said["mechanism"],
     )
+    # What a refined release adds is its epsilon; what all looks cost together stands beside it.
+    facts |= list_total(release)
     facts |= list_noises(getattr(release, "mechanism", None))
     # Several quantiles have one share, which each of them carries.
     share = getattr(release[0] if isinstance(release, tuple) else release, "numbers_share", None)
@@ -59,8 +59,3 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     columns = tuple(rows[0]) if rows else ()
     notes = describe_receipt(release.receipt)
     return Sheet(facts=facts, columns=columns, rows=rows, notes=notes, counts=False)
-
-
-def _find_total(release: Any) -> float | None:
-    total = getattr(release, "total", None)
-    return None if total is None else list_spent(total)["epsilon"]

@@ -136,7 +136,11 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
     )
     share = f" It is a share of account {promise['parent']}." if promise.get("parent") else ""
     shared = " It was charged together with others of one batch, and this is what all of them may lose."
-    return f"{whole}: {said}.{share}{shared if promise.get('batch') else ''}"
+    looks = promise.get("looks")
+    together = (
+        f" It is put together of several, and this is what all {looks} looks may lose." if looks else ""
+    )
+    return f"{whole}: {said}.{share}{shared if promise.get('batch') else ''}{together}"
 
 
 def _write_number(number: str) -> str:

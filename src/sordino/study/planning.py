@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from sordino.data import CsvFormat
 from sordino.errors import BudgetExceeded, LedgerError, SordinoError
 from sordino.ledger import ChargeLine, Preview
+from sordino.plan.goals import GRID
 from sordino.session.desk import Desk, Started
 from sordino.study.document import Document
 from sordino.study.releases import StudyRelease, add_budgets
@@ -256,12 +257,13 @@ def recall_reached(line: ChargeLine, releases: Sequence[StudyRelease]) -> dict[s
             continue
         try:
             about = said[one.name]
-            epsilon = Fraction(repr(float(about["epsilon"])))
+            # Of those that are looked for; another one was written by somebody else.
+            epsilon = GRID[GRID.index(Fraction(repr(float(about["epsilon"]))))]
             found[one.name] = ReachedGoal(
                 goal=str(about["goal"]), epsilon=epsilon, assumed=str(about["assumed"])
             )
         # Whoever may charge the account may have written something else there.
-        except (KeyError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, TypeError, ValueError):
             raise LedgerError(
                 f"Charge {line.id} must say which epsilon release {one.name!r} had; it does not."
             ) from None

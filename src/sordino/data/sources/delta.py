@@ -79,7 +79,18 @@ def find_delta_files(top: Path) -> DeltaFiles:
             "are is public; add rows first."
         )
     files = tuple(sorted(found))
+    _check_names(top, files)
     return DeltaFiles(files, Folders(keys, tuple(found[file] for file in files)))
+
+
+def _check_names(top: Path, files: Sequence[Path]) -> None:
+    """Refuse a file that counts under two names: one row would be two."""
+    places = {(about.st_dev, about.st_ino) for about in map(Path.stat, files)}
+    if len(places) < len(files):
+        raise DataSourceError(
+            "The log of a table of Delta must name each file once; "
+            f"that of {top} has a file and a link to it. {_REMEDY}"
+        )
 
 
 def list_all_files(top: Path) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ The names of files and folders are public. What stands in a file is never looked
 The rules of a folder: all files in it are read, but those whose names begin with `_` or `.`, which programs
 keep their notes in; so do folders with such names. All files are of one kind. Files that come later are not
 read. Of a table of Delta the files count that its log names; a table of Hudi is refused, because some of its
-files hold removed rows, and so is a pattern that reaches into one of the two.
+files hold removed rows, and so is a pattern that reaches into one of the two, or a folder inside.
 """
 
 from __future__ import annotations
@@ -79,12 +79,15 @@ class FoundFiles:
         The columns that their folders are named by.
     beside : tuple of Path
         Files that do not count and are private all the same: they hold removed rows.
+    table : Path or None
+        The folder, where all that is in it is private, and will be.
     """
 
     files: tuple[Path, ...]
     kind: Kind
     folders: Folders = NO_FOLDERS
     beside: tuple[Path, ...] = ()
+    table: Path | None = None
 
 
 def find_files(path: str) -> FoundFiles:
@@ -100,7 +103,7 @@ def find_files(path: str) -> FoundFiles:
     top = Path(path)
     if (top / LOG).is_dir():
         table = find_delta_files(top)
-        return FoundFiles(table.files, "parquet", table.folders, list_all_files(top))
+        return FoundFiles(table.files, "parquet", table.folders, list_all_files(top), top)
     if top.is_dir():
         files = _keep_one_name(_walk(top))
         if not files:
@@ -108,6 +111,8 @@ def find_files(path: str) -> FoundFiles:
                 "A folder of files must hold at least one whose name does not begin with _ or a point; "
                 f"{shown(path)} holds none."
             )
+        # A folder of a partition has no log of its own.
+        _refuse_tables(files)
         return FoundFiles(files, _find_kind(files), read_folder_names(top, files))
     files = _expand_pattern(path)
     if not files:
@@ -157,12 +162,14 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _refuse_tables(files: Sequence[Path]) -> None:
     """Refuse files of a folder in which a log says that some of them do not count."""
-    for folder in sorted({folder for file in files for folder in file.parents}):
+    # Also where a link to a file or a folder leads there.
+    places = {place for file in files for place in (file, file.resolve())}
+    for folder in sorted({folder for place in places for folder in place.parents}):
         for log, table in _LOGS.items():
             if (folder / log).is_dir():
                 raise DataSourceError(
-                    f"A pattern must not reach into a table of {table}, some of whose files hold removed "
-                    f"rows; {folder} has {log}. {_NAME_TABLE[table]}"
+                    f"A folder or a pattern must not reach into a table of {table}, some of whose files hold "
+                    f"removed rows; {folder} has {log}. {_NAME_TABLE[table]}"
                 )
 
 

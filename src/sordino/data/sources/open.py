@@ -206,7 +206,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     found = find_files(path)
     if found.kind == "parquet":
         parquet, columns = open_parquet(found.files, found.folders)
-        return Source(found.kind, path, columns, found.files + found.beside, ReaderBackend(parquet))
+        private = found.files + found.beside
+        return Source(found.kind, path, columns, private, ReaderBackend(parquet), table=found.table)
     if found.kind == "jsonl":
         objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(

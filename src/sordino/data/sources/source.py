@@ -150,6 +150,9 @@ class Source:
         Whether `files` are all that it reads.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
+    table : Path or None
+        A folder all of whose files are private, also those that come later: of a table of Delta, into which
+        other writers put the same rows anew.
     """
 
     kind: str
@@ -166,6 +169,7 @@ class Source:
     ordered: bool = True
     files_known: bool = True
     legible: bool = True
+    table: Path | None = None
 
     def __post_init__(self) -> None:
         # A read-only copy: what was checked must not change afterwards.
@@ -288,7 +292,9 @@ class Source:
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
-        return any(_is_same_file(path, file) for file in self.files)
+        real = Path(os.path.realpath(path))
+        inside = self.table is not None and real.is_relative_to(os.path.realpath(self.table))
+        return inside or any(_is_same_file(path, file) for file in self.files)
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:

@@ -9,7 +9,7 @@ file as on a server, and whoever may charge may publish
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,7 +24,7 @@ from sordino.ledger.account.changes import parameters_of
 from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.records import body_of, find_alone, find_rho, nonce
 from sordino.ledger.amounts import MEASURES, amount_of
-from sordino.ledger.history import Account, Row, chained, digest_of, json_of, read_stated
+from sordino.ledger.history import Account, ChargeRow, Row, chained, digest_of, json_of, read_stated
 from sordino.ledger.renyi import ATTO, NOTHING, Sums, spent_epsilon
 from sordino.ledger.store.store import Store, carry_out
 from sordino.statements.check import StatementCheck
@@ -258,6 +258,9 @@ def _tell_release(pages: Pages, account: Account, walked: _Walked, key: str, par
     proved = [find_proofs(thing) for thing in things]
     most = facts.get("max_rows")
     batch = isinstance(body.get("detail"), dict) and "batch" in body["detail"]
+    # The estimate of what was measured again is made of all looks: so is what it may lose.
+    looks = _list_looks(pages, row)
+    settled = sum(one.settled or 0 for one in looks)
     return {
         "charge": key,
         "part": part,
@@ -268,9 +271,10 @@ def _tell_release(pages: Pages, account: Account, walked: _Walked, key: str, par
         "day": _day_of(body),
         "max_rows": most if isinstance(most, int) else None,
         "asked": body.get("detail", {}),
-        "guarantee": _release_guarantee(account, row.asked, body),
+        "looks": len(looks) if len(looks) > 1 else None,
+        "guarantee": _release_guarantee(account, looks),
         # What came back by the proof of a mechanism for each transcript is a released figure.
-        "spent": {MEASURES[account.meter_name]: str(amount_of(row.settled or 0))},
+        "spent": {MEASURES[account.meter_name]: str(amount_of(settled))},
         "exact": are_exact(proved) and facts.get("exact") is not False,
         "noise": facts.get("noise"),
         "measure_noise": facts.get("measure_noise"),
@@ -293,8 +297,29 @@ def _tell_proofs(name: Any, proved: Iterable[Proved]) -> dict[str, Any]:
     return {**({} if names in ([], [name]) else {"of": names}), "proofs": pages}
 
 
-def _release_guarantee(account: Account, asked: Sums, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a release may lose at most: what was reserved for it, before a row was read."""
+def _list_looks(pages: Pages, row: ChargeRow) -> list[ChargeRow]:
+    """Return a charge, and those of the earlier looks that its release is put together with."""
+    found = {row.id: row}
+    waiting = [row]
+    while waiting:
+        detail = json_of(waiting.pop().body).get("detail")
+        said = detail if isinstance(detail, dict) else {}
+        listed = said.get("batch")
+        for one in [said, *(listed if isinstance(listed, list) else [])]:
+            key = one.get("remeasures") if isinstance(one, dict) else None
+            # Whoever may charge the account may have written anything there.
+            earlier = pages.find_charge(key) if isinstance(key, str) and key not in found else None
+            if earlier is not None:
+                found[earlier.id] = earlier
+                waiting.append(earlier)
+    return list(found.values())
+
+
+def _release_guarantee(account: Account, looks: Sequence[ChargeRow]) -> dict[str, Any]:
+    """Return what a release may lose at most: what was reserved for its looks, before a row was read."""
+    asked, bodies = Sums(), [json_of(row.body) for row in looks]
+    for row in looks:
+        asked = asked.plus(row.asked)
     failing, conversion = Fraction(asked.failing, ATTO), Fraction(account.delta) - Fraction(account.failures)
     if account.meter_name == "zcdp":
         rho = amount_of(asked.main)
@@ -304,7 +329,7 @@ def _release_guarantee(account: Account, asked: Sums, body: Mapping[str, Any]) -
         more = {"rho": str(rho), "failures": str(failing)}
         return {"variant": "Approximate DP", "epsilon": epsilon, "delta": str(conversion + failing), **more}
     # What refines another release loses more by itself than it adds.
-    alone = find_alone(body)
+    alone = sum(map(find_alone, bodies), Fraction(0))
     if account.meter == "pure":
         return {"variant": "Pure DP", "epsilon": str(amount_of(asked.main) + alone), "delta": "0"}
     order = Fraction(account.alpha)
@@ -313,9 +338,9 @@ def _release_guarantee(account: Account, asked: Sums, body: Mapping[str, Any]) -
         variant = "Approximate DP" if failing else "Pure DP"
         epsilon = str(amount_of(asked.pure) + alone)
         return {"variant": variant, "epsilon": epsilon, "delta": str(failing), **more}
-    found = find_rho(body)
-    if found is not None and not failing:
-        return {"variant": "Zero-concentrated DP", "rho": str(found), **more}
+    rhos = [rho for rho in map(find_rho, bodies) if rho is not None]
+    if len(rhos) == len(bodies) and not failing:
+        return {"variant": "Zero-concentrated DP", "rho": str(sum(rhos)), **more}
     # Noise without an epsilon at delta 0: what its divergence means at the delta of the account.
     epsilon = str(Fraction(spent_epsilon(Sums(asked.main, 0, 0, 1), conversion, order)))
     variant = "Approximate DP" if failing else "Renyi DP"
