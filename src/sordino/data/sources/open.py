@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from sordino.address import duckdb_table, excel_parts
+from sordino.address import SPARK_SCHEME, duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.data.csv.column_types import Marks
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
@@ -20,6 +20,7 @@ from sordino.data.sources.files import find_files
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
+from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.remnants import no_remnants
@@ -34,8 +35,8 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     source : path, DuckDB relation or frame
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
         .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts;
-        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB relation, a pandas
-        or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
+        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a
+        pandas, Polars or Spark frame, or an Arrow table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
@@ -114,6 +115,9 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             ordered=False,
             files_known=False,
         )
+    if is_spark_frame(source):
+        spark, columns = open_spark_frame(source)
+        return _make_spark_source(spark, identity, columns)
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
@@ -177,6 +181,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             ordered=False,
             legible=server.legible,
         )
+    if path.startswith(SPARK_SCHEME):
+        spark, columns, identity = open_spark_table(path)
+        return _make_spark_source(spark, identity, columns)
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
@@ -209,6 +216,14 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         texts=True,
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=UNREADABLE_LINES,
+    )
+
+
+def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
+    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here. Which files it
+    # reads is not, either.
+    return Source(
+        "spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False
     )
 
 

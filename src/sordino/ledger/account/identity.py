@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from sordino.address import (
+    SPARK_SCHEME,
+    SPARK_START,
     ServerTable,
     duckdb_table,
     excel_parts,
     is_server_table,
     named_by_its_server,
+    spark_names,
+    spark_parts,
+    spark_table,
     without_password,
 )
 from sordino.constraints import shown, text
@@ -30,7 +35,8 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
 
     Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
     schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`) loses its user,
-    password and options, which say who asks and not what is asked about. A frame in memory (`name:orders`),
+    password and options, which say who asks and not what is asked about. A table of Spark, named in full, is
+    `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads it. A frame in memory (`name:orders`),
     standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left alone. Symbolic
     links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
 
@@ -54,6 +60,10 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     # These mean the same from every folder.
     if has_no_place(named):
         return named
+    if named.startswith(SPARK_SCHEME):
+        return spark_table(spark_parts(named)[1])
+    if named.startswith(SPARK_START):
+        return spark_table(spark_names(named.removeprefix(SPARK_START)))
     if _ADDRESS_START.match(named):
         return without_password(named)
     if named.startswith(_EXCEL_START):
