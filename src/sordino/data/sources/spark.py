@@ -123,14 +123,13 @@ class _SparkScan:
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along
 
         frames, tables = {"frame_of_rows": self._rows}, "WITH rows AS (SELECT * FROM {frame_of_rows})"
-        if labels is not None:
+        if labels is not None and not labels:
+            # Of an empty table the client would not know the types.
+            tables += ", labels AS (SELECT CAST(0 AS BIGINT) AS position, '' AS label WHERE FALSE)"
+        elif labels is not None:
             # Texts travel as a table and never as a part of the query, of which a session may replace some.
-            listed = pa.table(
-                {
-                    "position": pa.array(range(len(labels)), pa.int64()),
-                    "label": pa.array(labels, pa.string()),
-                }
-            )
+            places, texts = pa.array(range(len(labels)), pa.int64()), pa.array(labels, pa.string())
+            listed = pa.table({"position": places, "label": texts})
             frames["frame_of_labels"] = self._session.createDataFrame(listed)
             tables += ", labels AS (SELECT * FROM {frame_of_labels})"
         asked = _FUNCTIONS.sub(r"system.builtin.\1(", question)

@@ -41,6 +41,7 @@ LONGEST_PATTERN = 255
 _WHOLE = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
 """Whole numbers, and how many digits they have."""
 
+_MOST_DIGITS = 38
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _TYPES = frozenset({*_WHOLE, *FLOATS, "BOOLEAN", "VARCHAR", "DATE"})
 _NAMES = {"VARCHAR": "STRING"}
@@ -110,7 +111,10 @@ class _Writer:
                 told = f"(- {value.told})"
                 kind = self._ask(told)
                 self._require_number(kind)
-                return self._typed(f"try_subtract({_zero(kind)}, {_cast(value, kind)})", kind)
+                # Of a decimal it always exists. Spark would give a difference of decimals other digits.
+                exact = _DECIMAL.fullmatch(kind) is not None
+                sql = f"try_subtract(CAST('0' AS {kind}), {_cast(value, kind)})"
+                return self._typed(f"(- {_cast(value, kind)})" if exact else sql, kind)
             case Arithmetic():
                 value = self._value(node.first)
                 for operator, operand in node.rest:
@@ -143,10 +147,12 @@ class _Writer:
         if _NOTHING in {left.type, right.type}:
             return self._typed(f"CAST(NULL AS {kind})", kind)
         if _DECIMAL.fullmatch(kind):
-            # Decimals are computed with the digits that they have, and moved into the type afterwards.
-            widths = [_digits(one.type) for one in (left, right)]
-            if operator == "*" and sum(whole + scale for whole, scale in widths) >= 38:
-                raise _refusal("a product of decimals with more than 37 digits together")
+            # Decimals are computed with the digits that they have, and moved into the type afterwards. Where
+            # these are too many, Spark would drop some of those after the point.
+            (whole, scale), (more, finer) = (_digits(one.type) for one in (left, right))
+            digits = whole + scale + more + finer if operator == "*" else max(whole, more) + max(scale, finer)
+            if digits >= _MOST_DIGITS:
+                raise _refusal("sums and products of decimals that may have more than 38 digits")
             function = f"{_FUNCTIONS[operator]}({_as_decimal(left)}, {_as_decimal(right)})"
             return self._typed(f"try_cast({function} AS {kind})", kind)
         function = f"{_FUNCTIONS[operator]}({_cast(left, kind)}, {_cast(right, kind)})"
@@ -159,6 +165,8 @@ class _Writer:
         sql = value.sql
         if kind == "VARCHAR" and value.type in FLOATS:
             raise _refusal("the text of a float")
+        if "DATE" in {kind, value.type} and not {kind, value.type} <= {"DATE", "VARCHAR"}:
+            raise _refusal(f"TRY_CAST of {value.type} to {kind}")
         if kind in _WHOLE:
             # To the nearest whole number, as the embedded engine rounds; Spark would cut off.
             if value.type in FLOATS:
@@ -238,7 +246,7 @@ def _common(one: str, other: str) -> str:
         return "BIGINT"
     (whole, scale), (more, finer) = _digits(one), _digits(other)
     most = max(scale, finer)
-    return f"DECIMAL({min(38, max(whole, more) + most)},{most})"
+    return f"DECIMAL({min(_MOST_DIGITS, max(whole, more) + most)},{most})"
 
 
 def _digits(kind: str) -> tuple[int, int]:
@@ -250,7 +258,7 @@ def _digits(kind: str) -> tuple[int, int]:
 
 def _as_decimal(value: _Value) -> str:
     whole, scale = _digits(value.type)
-    return f"CAST({value.sql} AS DECIMAL({whole + scale},{scale}))"
+    return _cast(value, f"DECIMAL({whole + scale},{scale})")
 
 
 def _cast(value: _Value, kind: str) -> str:
@@ -260,10 +268,6 @@ def _cast(value: _Value, kind: str) -> str:
 
 def _name(kind: str) -> str:
     return _NAMES.get(kind, kind)
-
-
-def _zero(kind: str) -> str:
-    return f"CAST('0' AS {kind})"
 
 
 def _text(text: str) -> str:

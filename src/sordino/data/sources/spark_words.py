@@ -62,15 +62,16 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
     # The cuts are sent as texts, with all their digits. Nothing is read of rows here.
     array = (
         "(SELECT transform(array_sort(collect_list(named_struct('position', position, 'cut',"
-        f" CAST(label AS {kind.name})))), each -> each.cut) FROM labels WHERE position < {len(cuts)})"
+        f" try_cast(label AS {kind.name})))), each -> each.cut) FROM labels WHERE position < {len(cuts)})"
     )
     halves = [1 << bit for bit in reversed(range(len(cuts).bit_length()))]
     # Behind the last cut `get` is NULL, and so is the comparison.
     found = (
-        f"aggregate(array({', '.join(map(str, halves)) or '0'}), 0, (reached, half) ->"
+        f"aggregate(array({', '.join(map(str, halves))}), 0, (reached, half) ->"
         " CASE WHEN get(cuts, reached + half - 1) <= x THEN reached + half ELSE reached END)"
     )
-    cell = f"CASE WHEN x IS NULL THEN 0 ELSE {found} END"
+    # No value of the kind may reach any edge.
+    cell = f"CASE WHEN x IS NULL THEN 0 ELSE {found} END" if cuts else "0"
     sql = (
         "SELECT {group}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached FROM "
         f"(SELECT {{group}}x, {cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts FROM {{rows}} AS counted)"
