@@ -111,10 +111,11 @@ class _Writer:
                 told = f"(- {value.told})"
                 kind = self._ask(told)
                 self._require_number(kind)
-                # Of a decimal it always exists. Spark would give a difference of decimals other digits.
-                exact = _DECIMAL.fullmatch(kind) is not None
-                sql = f"try_subtract(CAST('0' AS {kind}), {_cast(value, kind)})"
-                return self._typed(f"(- {_cast(value, kind)})" if exact else sql, kind)
+                # As a difference: Spark's minus sign fails on some decimals of more than 34 digits.
+                zero = _Value(f"CAST('0' AS {kind})", kind, told)
+                if _DECIMAL.fullmatch(kind):
+                    return self._typed(self._add_decimals(zero, "-", value, kind), kind)
+                return self._typed(f"try_subtract({zero.sql}, {_cast(value, kind)})", kind)
             case Arithmetic():
                 value = self._value(node.first)
                 for operator, operand in node.rest:
@@ -147,16 +148,20 @@ class _Writer:
         if _NOTHING in {left.type, right.type}:
             return self._typed(f"CAST(NULL AS {kind})", kind)
         if _DECIMAL.fullmatch(kind):
-            # Decimals are computed with the digits that they have, and moved into the type afterwards. Where
-            # these are too many, Spark would drop some of those after the point.
-            (whole, scale), (more, finer) = (_digits(one.type) for one in (left, right))
-            digits = whole + scale + more + finer if operator == "*" else max(whole, more) + max(scale, finer)
-            if digits >= _MOST_DIGITS:
-                raise _refusal("sums and products of decimals that may have more than 38 digits")
-            function = f"{_FUNCTIONS[operator]}({_as_decimal(left)}, {_as_decimal(right)})"
-            return self._typed(f"try_cast({function} AS {kind})", kind)
+            return self._typed(self._add_decimals(left, operator, right, kind), kind)
         function = f"{_FUNCTIONS[operator]}({_cast(left, kind)}, {_cast(right, kind)})"
         return self._typed(function, kind)
+
+    def _add_decimals(self, left: _Value, operator: str, right: _Value, kind: str) -> str:
+        """Return a sum, a difference or a product of exact numbers, as a decimal."""
+        (whole, scale), (more, finer) = (_digits(one.type) for one in (left, right))
+        digits = whole + scale + more + finer if operator == "*" else max(whole, more) + max(scale, finer)
+        # Spark would drop some digits behind the point.
+        if digits >= _MOST_DIGITS:
+            raise _refusal("sums and products of decimals that may have more than 38 digits")
+        # Computed with the digits that they have, and moved into the type afterwards.
+        function = f"{_FUNCTIONS[operator]}({_as_decimal(left)}, {_as_decimal(right)})"
+        return f"try_cast({function} AS {kind})"
 
     def _convert(self, value: _Value, kind: str) -> _Value:
         kind = self._checked(kind)
