@@ -53,7 +53,7 @@ def kept_of_file(path, values, where):
 
 def bare(predicate: Predicate, kinds: object) -> str:
     return spark_condition.write_condition(predicate, kinds).removeprefix(
-        "COALESCE(CASE WHEN spark_partition_id() >= 0 THEN "
+        "coalesce(CASE WHEN spark_partition_id() >= 0 THEN "
     ).removesuffix(" END, FALSE)")
 
 

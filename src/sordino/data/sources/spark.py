@@ -94,8 +94,13 @@ class SparkBackend:
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask Spark the questions over none of the rows."""
         with _reaching(_NOTHING_SAID), _lend_frame(self.origin) as frame:
-            _check_session(frame.sparkSession)
-            scan = _SparkScan(frame.sparkSession, self._rows(frame, list(columns)).where("FALSE"))
+            session = frame.sparkSession
+            _check_session(session)
+            # Whether these columns may be read: their types are asked for, and nothing is run.
+            _describe(self._rows(frame, list(columns)))
+            # Of a table of its own without rows: rows that stand in a plan would be computed while it is made.
+            typed = ", ".join(f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items())
+            scan = _SparkScan(session, session.sql(f"SELECT {typed or '1 AS c'} WHERE FALSE"))
             for question, labels in asked:
                 scan.ask(question, labels)
 
@@ -229,6 +234,11 @@ def _translate_type(kind: str) -> str:
     if exact := _EXACT.fullmatch(kind):
         return f"DECIMAL({exact[1]},{exact[2]})"
     return _ENGINE_TYPES.get(kind, UNUSABLE)
+
+
+def _write_type(kind: str) -> str:
+    """Return a type of the embedded engine in the words of Spark."""
+    return "STRING" if kind == "VARCHAR" else kind
 
 
 def _check_session(session: Any) -> None:

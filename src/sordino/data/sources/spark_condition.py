@@ -70,7 +70,7 @@ def write_condition(predicate: Predicate, kinds: Mapping[int, str]) -> str:
     with engine() as opened:
         opened.close_doors(())
         condition = _Writer(opened, kinds).truth(predicate.condition)
-    return f"COALESCE(CASE WHEN {_ALWAYS} THEN {condition} END, FALSE)"
+    return f"coalesce(CASE WHEN {_ALWAYS} THEN {condition} END, FALSE)"
 
 
 class _Writer:
