@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from sordino.address import SPARK_SCHEME, duckdb_table, excel_parts
+from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.data.csv.column_types import Marks
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
@@ -180,6 +180,11 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             computed=server.computed,
             ordered=False,
             legible=server.legible,
+        )
+    if colon and path.startswith(SPARK_START):
+        raise InvalidParameter(
+            "A table of Spark must be opened through a server, as sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
+            f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
         )
     if path.startswith(SPARK_SCHEME):
         spark, columns, identity = open_spark_table(path)

@@ -127,12 +127,12 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "spark", "relation", "frame" or "lazy
-        frame".
+        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "spark", "relation", "frame" or
+        "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
-        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for a table in memory that was
-        given a name.
+        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for a
+        table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path

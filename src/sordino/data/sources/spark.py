@@ -11,7 +11,8 @@ Questions run inside Spark; the rows stay where they are. Who is trusted with wh
 - A query reads a table once. A release that asks two queries may find two states of a table in them; each
   unit's part in either is bounded (docs/known-limits.md).
 
-A value that does not fit: bytes that are no text in UTF-8 are missing. What Spark says of an error may hold a
+A value that does not fit its declared type is missing, as Spark reads it; bytes that are no text in UTF-8 are
+no label. What Spark says of an error may hold a
 private value, so none of it is repeated, and what its client would log is muted for the time of a question.
 """
 
@@ -53,12 +54,12 @@ _ANSI = "spark.sql.ansi.enabled"
 _LEGACY = "spark.sql.legacy."
 _RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 # The client would log the text of an error, with the values that are in it.
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 _REACHED_SECONDS = 10
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
     r"\b(aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
-    r"|greatest|isnan|least|length|max|min|named_struct|replace|rint|round|sha2|shiftright"
+    r"|greatest|is_valid_utf8|isnan|least|length|max|min|named_struct|replace|rint|round|sha2|shiftright"
     r"|spark_partition_id|substr|sum|transform|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
 _NOTHING_SAID = "Spark cannot answer this question for the columns as they are; check that they may be read."

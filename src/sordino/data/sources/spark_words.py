@@ -27,9 +27,10 @@ WIDE = "DECIMAL(38,0)"
 _DIGITS = 38
 
 SPARK_WORDS = Words(
-    # The columns come without collations (`_SparkScan`). Bytes that are no text in UTF-8 are missing: nobody
-    # could read them.
-    text="try_validate_utf8(CAST({} AS STRING))",
+    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart like
+    # others; they are no label that leaves the engine, because nobody could read them.
+    text="CAST({} AS STRING)",
+    readable="try_validate_utf8({})",
     # Which decimal is written depends on the version of Java.
     float_text=None,
     number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
@@ -41,7 +42,7 @@ SPARK_WORDS = Words(
         "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0}"
         f" THEN CAST(try_cast({{0}} AS BIGINT) AS {WIDE}) END"
     ),
-    plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))",
+    plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0)) AND is_valid_utf8({{0}})",
     # Texts are kept in UTF-8 and compared byte by byte.
     code_points="{}",
     # A part of a query that occurs twice is read twice.

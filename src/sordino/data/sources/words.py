@@ -40,6 +40,8 @@ class Words:
     plain : str
         Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
         characters, and no NUL; an engine that keeps others sees that it is UTF-8.
+    readable : str
+        A text that may be handed out; NULL if it is none in UTF-8.
     code_points : str
         What orders texts by their code points, which is the order of their bytes in UTF-8.
     materialized : bool
@@ -56,6 +58,7 @@ class Words:
     whole: str
     plain: str
     code_points: str
+    readable: str = "{}"
     materialized: bool = True
 
     def label(self, index: int, declared: str) -> str:

@@ -57,13 +57,14 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
+    # One table, in whatever capitals: before what has no place, which it is, too.
+    if named.startswith(SPARK_START):
+        return spark_table(spark_names(named.removeprefix(SPARK_START)))
     # These mean the same from every folder.
     if has_no_place(named):
         return named
     if named.startswith(SPARK_SCHEME):
         return spark_table(spark_parts(named)[1])
-    if named.startswith(SPARK_START):
-        return spark_table(spark_names(named.removeprefix(SPARK_START)))
     if _ADDRESS_START.match(named):
         return without_password(named)
     if named.startswith(_EXCEL_START):
@@ -81,9 +82,10 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
 def has_no_place(source: str) -> bool:
     """Tell whether a source is named, and not addressed: there is nothing that could be opened.
 
-    So it is with a table in memory (`name:orders`), standard input (`-`), and what a server calls a table.
+    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of a
+    server.
     """
-    return source == "-" or source.startswith("name:") or bool(_SERVER_TABLE_START.match(source))
+    return source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
 
 
 def known_source(source: str | os.PathLike[str]) -> str:
