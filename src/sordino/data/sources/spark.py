@@ -18,7 +18,9 @@ private value, so none of it is repeated, and what its client would log is muted
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import re
 import sys
 import threading
@@ -26,7 +28,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
-from uuid import uuid4
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import UNUSABLE, Asked
 from sordino.data.sources.spark_words import SPARK
-from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
 _ENGINE_TYPES = {
     "tinyint": "TINYINT",
@@ -56,6 +57,8 @@ _RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 # The client would log the text of an error, with the values that are in it.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 _REACHED_SECONDS = 10
+# Of readings, by which an interrupt finds the query of one.
+_NUMBERS = itertools.count()
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
     r"\b(aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
@@ -122,7 +125,7 @@ class _SparkScan:
 
     def __init__(self, session: Any, rows: Any) -> None:
         self._session, self._rows = session, rows
-        self._tag = f"sordino-{uuid4().hex}"
+        self._tag = f"sordino-{os.getpid()}-{next(_NUMBERS)}"
 
     def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
         """Run a query over `rows` and `labels`."""
@@ -154,8 +157,10 @@ class _SparkScan:
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
-        # It may be over already, or the session gone.
-        with suppress(Exception):
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        # It may be over already, or the session gone; of a channel that is closed the client raises ValueError.
+        with suppress(PySparkException, ValueError):
             self._session.interruptTag(self._tag)
 
 
@@ -331,7 +336,10 @@ def _reaching(sentence: str) -> Iterator[None]:
     try:
         with _silence():
             yield
-    except PySparkException:
+    except SordinoError:
+        raise
+    # Of a channel that is closed the client raises ValueError.
+    except (PySparkException, ValueError):
         raise DataSourceError(sentence) from None
 
 
