@@ -108,7 +108,7 @@ def test_columns_that_are_no_labels(own):
 
 def test_an_older_spark_is_refused(monkeypatch):
     one = frame(pa.table({"x": [1]}))
-    monkeypatch.setattr(type(one.sparkSession), "version", "3.5.8")
+    monkeypatch.setitem(vars(one.sparkSession), "version", "3.5.8")
     with pytest.raises(UnsupportedBackend, match="Spark 4"):
         open_source(one)
 
