@@ -146,7 +146,9 @@ def excel_parts(address: str) -> tuple[str, str]:
 SPARK_SCHEME = "sc://"
 """How the address of a server of Spark Connect begins."""
 
-_SPARK_SERVER = re.compile(r"sc://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(?:/(?:;.*)?)?", re.DOTALL)
+_SPARK_SERVER = re.compile(
+    r"sc://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(?:/(?:;.*)?)?", re.DOTALL
+)
 # A part of a name: in backticks, which are doubled inside, or without what has a meaning.
 _SPARK_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s#;=@/%:]+)")
 

@@ -14,6 +14,7 @@ from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source, prepare_co
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from support.counted import BY_USER, SALT, counts_as_the_oracle, table
 
+
 def csv_text(rows):
     def field(value):
         text = "" if value is None else str(value)

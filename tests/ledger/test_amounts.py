@@ -228,7 +228,13 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
     for bad in ("duckdb:shop.db", "duckdb:#orders", "duckdb:shop.db#"):
         with pytest.raises(InvalidParameter, match="must be written duckdb:FILE#TABLE"):
             canonical_source(bad)
-    for bad in ("sc://host", "sc://me:pw@host#a.b.c", "sc://host#orders", "sc://host/;token=a#secret#a.b.c", "spark:a.b"):
+    for bad in (
+        "sc://host",
+        "sc://me:pw@host#a.b.c",
+        "sc://host#orders",
+        "sc://host/;token=a#secret#a.b.c",
+        "spark:a.b",
+    ):
         with pytest.raises(InvalidParameter, match=r"CATALOG\.SCHEMA\.TABLE") as caught:
             canonical_source(bad)
         assert "secret" not in str(caught.value)

@@ -43,7 +43,11 @@ def test_floats_have_the_states_of_their_arrays(grid):
 
 @pytest.mark.parametrize(
     ("grid", "bits"),
-    [("far away", 64), ("made up", 8), *(pytest.param(g, 64, marks=pytest.mark.slow) for g in ("signed", "fine"))],
+    [
+        ("far away", 64),
+        ("made up", 8),
+        *(pytest.param(g, 64, marks=pytest.mark.slow) for g in ("signed", "fine")),
+    ],
 )
 def test_whole_numbers_have_the_states_of_their_arrays(grid, bits):
     values = wholes(GRIDS[grid], -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
@@ -59,11 +63,25 @@ def decimals(grid, width, scale):
         beside = [edge.quantize(last) + n * last for edge in near for n in (-1, 0, 1)]
         half = (top / 2).quantize(last)
         quarter = Decimal("0.25").quantize(last)
-        return [*beside, top, -top, last, -last, 0 * last, 123 * last, -123 * last, half, -half, quarter, None]
+        return [
+            *beside,
+            top,
+            -top,
+            last,
+            -last,
+            0 * last,
+            123 * last,
+            -123 * last,
+            half,
+            -half,
+            quarter,
+            None,
+        ]
 
 
 @pytest.mark.parametrize(
-    ("width", "scale"), [(18, 18), (38, 0), (38, 18), (10, 2), *(pytest.param(38, n, marks=pytest.mark.slow) for n in (5, 10))]
+    ("width", "scale"),
+    [(18, 18), (38, 0), (38, 18), (10, 2), *(pytest.param(38, n, marks=pytest.mark.slow) for n in (5, 10))],
 )
 def test_decimals_have_the_states_of_their_arrays(width, scale):
     grid = GRIDS["signed"]
@@ -79,7 +97,9 @@ def test_a_division_that_wraps_is_convicted(monkeypatch):
 
     values = decimals(GRIDS["signed"], 38, 0)
     monkeypatch.setattr(spark_words, "_divide", divide)
-    monkeypatch.setattr("support.number_states.STEPS", [StepRange(low=-(1 << 52), high=1 << 52, step=1 << 62)])
+    monkeypatch.setattr(
+        "support.number_states.STEPS", [StepRange(low=-(1 << 52), high=1 << 52, step=1 << 62)]
+    )
     with pytest.raises(AssertionError):
         agrees(of_column(values, pa.decimal128(38, 0)), values, GRIDS["signed"])
 
@@ -133,7 +153,10 @@ def test_one_unit_more_moves_no_other():
 
 
 def test_labels_that_nobody_listed_and_ranges():
-    rows = [(i % 40, ["tea", "", "a\0b", "x" * 5000, "x" * 4096, "\U0001f600", None, "7"][i % 8], i % 9) for i in range(400)]
+    rows = [
+        (i % 40, ["tea", "", "a\0b", "x" * 5000, "x" * 4096, "\U0001f600", None, "7"][i % 8], i % 9)
+        for i in range(400)
+    ]
     arrow = columns(rows, u=pa.int64(), item=pa.string(), n=pa.int64())
     unit = PrivacyUnit("u", max_rows=2)
     for options in (
@@ -153,18 +176,36 @@ def test_labels_that_nobody_listed_and_ranges():
 
 
 def test_texts_that_tempt_a_query_are_only_texts():
-    odd = ["{a}", "${spark.app.name}", "it's", "a\\b", 'say "x"', "`q`", "%", "\u2028", "a\nb", "--", "*/", ":p", "?"]
+    odd = [
+        "{a}",
+        "${spark.app.name}",
+        "it's",
+        "a\\b",
+        'say "x"',
+        "`q`",
+        "%",
+        "\u2028",
+        "a\nb",
+        "--",
+        "*/",
+        ":p",
+        "?",
+    ]
     arrow = columns([(label,) for label in odd * 2], **{"x.y`z{q}": pa.string()})
     source = open_source(spark(arrow))
     counts = prepare_counts(source, PrivacyUnit.row(), kind="items", item="x.y`z{q}", domain=odd).run()
     assert counts.values.tolist() == [2] * len(odd)
     for label in ("${spark.app.name}", "{a}", "a\\b", "it's", "%"):
         where = f"""\"x.y`z{{q}}" = '{label.replace("'", "''")}'"""
-        assert prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values.tolist() == [2]
+        assert prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values.tolist() == [
+            2
+        ]
 
 
 def test_sessions_release_everything():
-    rows = [(f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, Decimal(i % 7) / 4) for i in range(200)]
+    rows = [
+        (f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, Decimal(i % 7) / 4) for i in range(200)
+    ]
     frame = spark(columns(rows, u=pa.string(), item=pa.string(), n=pa.int16(), d=pa.decimal128(9, 2)))
     with sd.Session(frame, unit=PrivacyUnit("u", max_rows=2), ledger=None, entropy=sd.Seeded(1)) as s:
         assert s.count_distinct_units(epsilon=200).estimate == pytest.approx(50, abs=1)
@@ -173,7 +214,9 @@ def test_sessions_release_everything():
         assert {row.item for row in top} <= {"tea", "rice", "salt"}
         assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(3, abs=1.5)
         assert s.sum("d", epsilon=100, lower=0, cap=100).value == pytest.approx(75, rel=0.3)
-        by_item = s.mean("n", epsilon=300, lower=0, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=2)
+        by_item = s.mean(
+            "n", epsilon=300, lower=0, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=2
+        )
         assert [row.release.value for row in by_item] == [pytest.approx(3, abs=1)] * 2
         assert s.variance("n", epsilon=300, lower=0, cap=10).value == pytest.approx(4, abs=2)
         with s.batch() as batch:

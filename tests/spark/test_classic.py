@@ -27,9 +27,12 @@ def gateway(folder):
     known = dict(os.environ, _PYSPARK_DRIVER_CONN_INFO_PATH=str(said), SPARK_HOME=str(folder))
     settings = {"spark.ui.showConsoleProgress": "false"}
     started = command(folder, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell", **settings)
-    with (folder / "log").open("wb") as log, subprocess.Popen(
-        started, env=known, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=folder
-    ) as java:
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            started, env=known, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=folder
+        ) as java,
+    ):
         try:
             give_up = time.monotonic() + 120
             while not said.exists():
@@ -38,7 +41,10 @@ def gateway(folder):
                 time.sleep(0.1)
             written = said.read_bytes()
             port, length = struct.unpack(">ii", written[:8])
-            yield {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": written[8 : 8 + length].decode()}
+            yield {
+                "PYSPARK_GATEWAY_PORT": str(port),
+                "PYSPARK_GATEWAY_SECRET": written[8 : 8 + length].decode(),
+            }
         finally:
             java.kill()
 
@@ -55,8 +61,12 @@ def answers(source, failing=None):
     from support.number_states import GRIDS, asked
 
     unit, opened = PrivacyUnit("u", max_rows=2), open_source(source)
-    items = prepare_counts(opened, unit, kind="items", item="g", domain=["a", "é"], salt=SALT, where="x * 2 > 0 OR x IS NULL")
-    unlisted = prepare_counts(opened, unit, kind="items", item="g", domain=Domain.unlisted(delta=1e-6), salt=SALT).run()
+    items = prepare_counts(
+        opened, unit, kind="items", item="g", domain=["a", "é"], salt=SALT, where="x * 2 > 0 OR x IS NULL"
+    )
+    unlisted = prepare_counts(
+        opened, unit, kind="items", item="g", domain=Domain.unlisted(delta=1e-6), salt=SALT
+    ).run()
     numbers = asked(source, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1)
     found = [items.run().values.tolist(), list(unlisted.labels), unlisted.values.tolist()]
     found += [one.counts.tolist() for one in numbers.run()]

@@ -22,7 +22,13 @@ TOKEN = "geheim-51c2"
 def address():
     """A table with a name of its own, and a view of it."""
     session().sql("CREATE SCHEMA IF NOT EXISTS shop")
-    orders = pa.table({"customer": [f"c{i % 60}" for i in range(300)], "product": [["tea", "rice", "salt"][i % 3] for i in range(300)], "price": [i % 7 + 0.5 for i in range(300)]})
+    orders = pa.table(
+        {
+            "customer": [f"c{i % 60}" for i in range(300)],
+            "product": [["tea", "rice", "salt"][i % 3] for i in range(300)],
+            "price": [i % 7 + 0.5 for i in range(300)],
+        }
+    )
     session().createDataFrame(orders).write.saveAsTable("shop.orders", mode="overwrite")
     session().sql("CREATE OR REPLACE VIEW shop.dear AS SELECT * FROM shop.orders WHERE price > 3")
     return f"{own_server().address}#spark_catalog.shop.orders"
@@ -36,14 +42,59 @@ def command(capfd, *arguments):
 
 def test_the_command_releases_and_charges(address, tmp_path, capfd):
     ledger = ("--ledger", tmp_path / "budget.db", "--account", "orders")
-    code, _, err = command(capfd, "ledger", "create", *ledger, "--epsilon", 3, "--adjacency", "add-remove", "--unit", "customer", "--source", address)
+    code, _, err = command(
+        capfd,
+        "ledger",
+        "create",
+        *ledger,
+        "--epsilon",
+        3,
+        "--adjacency",
+        "add-remove",
+        "--unit",
+        "customer",
+        "--source",
+        address,
+    )
     assert code == 0, err
     (tmp_path / "products.csv").write_text("product\ntea\nrice\nsalt\ngold\n")
-    top = ("top", address, "--item", "product", "--user", "customer", "-k", 2, "--epsilon", 1, "--domain", tmp_path / "products.csv")
+    top = (
+        "top",
+        address,
+        "--item",
+        "product",
+        "--user",
+        "customer",
+        "-k",
+        2,
+        "--epsilon",
+        1,
+        "--domain",
+        tmp_path / "products.csv",
+    )
     code, out, err = command(capfd, *top, *ledger, "--format", "json")
     assert (code, err) == (0, "")
     assert "gold" not in json.dumps(json.loads(out)["rows"])
-    code, out, err = command(capfd, "mean", address, "--column", "price", "--user", "customer", "--max-rows", 5, "--lower", 0, "--cap", 10, "--epsilon", 1, "--where", "product <> 'tea'", *ledger)
+    code, out, err = command(
+        capfd,
+        "mean",
+        address,
+        "--column",
+        "price",
+        "--user",
+        "customer",
+        "--max-rows",
+        5,
+        "--lower",
+        0,
+        "--cap",
+        10,
+        "--epsilon",
+        1,
+        "--where",
+        "product <> 'tea'",
+        *ledger,
+    )
     assert (code, err) == (0, "")
     code, out, _ = command(capfd, "ledger", "show", *ledger, "--format", "json")
     assert "spark:spark_catalog.shop.orders" in out
@@ -51,7 +102,9 @@ def test_the_command_releases_and_charges(address, tmp_path, capfd):
     other = address.replace("127.0.0.1", "localhost").replace("shop.orders", "Shop.ORDERS")
     code, _, err = command(capfd, *(other if one == address else one for one in top), *ledger)
     assert (code, err) == (0, "")
-    code, _, err = command(capfd, *(address.replace("orders", "dear") if one == address else one for one in top), *ledger)
+    code, _, err = command(
+        capfd, *(address.replace("orders", "dear") if one == address else one for one in top), *ledger
+    )
     assert code == 5
     assert "spark:spark_catalog.shop.dear" in err
 
@@ -77,11 +130,18 @@ def test_a_session_of_our_own_follows_our_settings(address, monkeypatch):
         return made
 
     monkeypatch.setattr(spark, "_connect", odd)
-    assert prepare_counts(open_source(address), PrivacyUnit("customer"), kind="units").run().values.tolist() == [60]
+    assert prepare_counts(
+        open_source(address), PrivacyUnit("customer"), kind="units"
+    ).run().values.tolist() == [60]
 
 
 def test_no_token_is_shown_or_kept(address, tmp_path):
-    for odd in (f"sc://127.0.0.1:1/;token={TOKEN}", f"sc://{TOKEN}@host#a.b.c", f"sc://h/;token=a#{TOKEN}", f"sc://h/;token={TOKEN}#b#c.d.e"):
+    for odd in (
+        f"sc://127.0.0.1:1/;token={TOKEN}",
+        f"sc://{TOKEN}@host#a.b.c",
+        f"sc://h/;token=a#{TOKEN}",
+        f"sc://h/;token={TOKEN}#b#c.d.e",
+    ):
         with pytest.raises(InvalidParameter) as caught:
             open_source(odd)
         assert TOKEN not in str(caught.value)
@@ -115,7 +175,14 @@ def test_what_is_not_there_is_said_before_the_charge(address):
 
 def test_frames_have_a_name(tmp_path):
     orders = session().createDataFrame(pa.table({"u": ["a", "b"]}))
-    ledger = sd.Ledger.create(str(tmp_path / "budget.db"), account="a", budget=sd.Budget(epsilon=3), adjacency="add-remove", unit="u", source="name:orders")
+    ledger = sd.Ledger.create(
+        str(tmp_path / "budget.db"),
+        account="a",
+        budget=sd.Budget(epsilon=3),
+        adjacency="add-remove",
+        unit="u",
+        source="name:orders",
+    )
     with pytest.raises(InvalidParameter, match=r"Session\.name"):
         sd.Session(orders, unit=PrivacyUnit("u"), ledger=ledger)
     with sd.Session(orders, unit=PrivacyUnit("u"), ledger=ledger, name="orders") as s:

@@ -52,9 +52,11 @@ def kept_of_file(path, values, where):
 
 
 def bare(predicate: Predicate, kinds: object) -> str:
-    return spark_condition.write_condition(predicate, kinds).removeprefix(
-        "coalesce(CASE WHEN spark_partition_id() >= 0 THEN "
-    ).removesuffix(" END, FALSE)")
+    return (
+        spark_condition.write_condition(predicate, kinds)
+        .removeprefix("coalesce(CASE WHEN spark_partition_id() >= 0 THEN ")
+        .removesuffix(" END, FALSE)")
+    )
 
 
 @pytest.mark.parametrize("where", ["x > 6", "NOT (x <= 6)"])
@@ -66,7 +68,11 @@ def test_what_a_file_says_of_all_its_rows_decides_nothing(tmp_path, where):
 def test_a_predicate_that_is_handed_to_the_reader_of_a_file_is_convicted(tmp_path, monkeypatch):
     dialect = spark_words.SPARK
     twin = Dialect(
-        words=dialect.words, number=dialect.number, buckets=dialect.buckets, steps=dialect.steps, predicates=bare
+        words=dialect.words,
+        number=dialect.number,
+        buckets=dialect.buckets,
+        steps=dialect.steps,
+        predicates=bare,
     )
     monkeypatch.setattr("sordino.data.sources.spark.SparkBackend.dialect", twin)
     found = [kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], "x > 6") for more in (0, 1)]
@@ -80,7 +86,9 @@ def test_arithmetic_that_fails_for_one_row_ends_the_question_for_all(monkeypatch
     assert question.run().values.tolist() == [50]
     monkeypatch.setattr(spark_condition, "_FUNCTIONS", {"*": "(SELECT 1) * 0 + try_add", "+": "+", "-": "-"})
     monkeypatch.setattr(
-        spark_condition._Writer, "_compute", lambda self, a, op, b: self._typed(f"({a.sql} {op} {b.sql})", "BIGINT")
+        spark_condition._Writer,
+        "_compute",
+        lambda self, a, op, b: self._typed(f"({a.sql} {op} {b.sql})", "BIGINT"),
     )
     twin = prepare_counts(open_source(frame(table)), ROW, kind="rows", where="n * 4 > 3")
     with pytest.raises(DataSourceError, match="could not finish"):
@@ -94,8 +102,16 @@ KINDS = {
     "t": ("TINYINT", pa.int8(), [0, 1, 2, -128, 127, 100]),
     "i": ("INTEGER", pa.int32(), [0, 1, 3, -(2**31), 2**31 - 1, 10]),
     "n": ("BIGINT", pa.int64(), [0, 1, 7, 2**62, -(2**63), -1]),
-    "d": ("DECIMAL(10,2)", pa.decimal128(10, 2), [Decimal(v) for v in ("0.00", "1.50", "-1.00", "99999999.99", "0.10")]),
-    "w": ("DECIMAL(38,10)", pa.decimal128(38, 10), [Decimal(v) for v in ("0", "1.5", "-" + "9" * 28, "0.0000000001")]),
+    "d": (
+        "DECIMAL(10,2)",
+        pa.decimal128(10, 2),
+        [Decimal(v) for v in ("0.00", "1.50", "-1.00", "99999999.99", "0.10")],
+    ),
+    "w": (
+        "DECIMAL(38,10)",
+        pa.decimal128(38, 10),
+        [Decimal(v) for v in ("0", "1.5", "-" + "9" * 28, "0.0000000001")],
+    ),
     "f": ("FLOAT", pa.float32(), [0.0, -0.0, 1.5, NAN, float("inf"), 0.1]),
     "x": ("DOUBLE", pa.float64(), [0.0, -0.0, 0.1, NAN, float("-inf"), 1e30, 5e-324, 2.5]),
     "s": ("VARCHAR", pa.string(), ["", "a", "ab", "7", "a\\b", "\U0001f600", "%", "2024-01-01"]),
@@ -109,7 +125,10 @@ READ_OTHERWISE = ("TRY_CAST(", "1e400")
 def mixed(chance, rows):
     return pa.table(
         {"id": pa.array(range(rows), pa.int64())}
-        | {name: pa.array([chance.choice([None, *values]) for _ in range(rows)], kind) for name, (_, kind, values) in KINDS.items()}
+        | {
+            name: pa.array([chance.choice([None, *values]) for _ in range(rows)], kind)
+            for name, (_, kind, values) in KINDS.items()
+        }
     )
 
 

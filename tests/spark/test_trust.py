@@ -130,10 +130,24 @@ def test_a_frame_that_cannot_be_planned_is_refused_without_its_words(own):
 
 def answers(of):
     visits = of.createDataFrame(
-        pa.table({"u": [f"u{i % 9}" for i in range(60)], "g": ["aé\U0001f600"[i % 3] for i in range(60)], "x": [i / 4 for i in range(60)]})
+        pa.table(
+            {
+                "u": [f"u{i % 9}" for i in range(60)],
+                "g": ["aé\U0001f600"[i % 3] for i in range(60)],
+                "x": [i / 4 for i in range(60)],
+            }
+        )
     )
     unit = PrivacyUnit("u", max_rows=2)
-    items = prepare_counts(open_source(visits), unit, kind="items", item="g", domain="a é \U0001f600".split(), salt=SALT, where="x * 2 <> 3 AND g LIKE '_'")
+    items = prepare_counts(
+        open_source(visits),
+        unit,
+        kind="items",
+        item="g",
+        domain="a é \U0001f600".split(),
+        salt=SALT,
+        where="x * 2 <> 3 AND g LIKE '_'",
+    )
     numbers = asked(visits, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1)
     return [items.run().values.tolist(), *(one.counts.tolist() for one in numbers.run())]
 
@@ -162,13 +176,17 @@ def test_settings_and_functions_of_the_session_change_nothing(own):
         own.sql("SELECT 1 AS c0, 'a' AS label, 0 AS position").createOrReplaceTempView(name)
     described = own.sql("DESCRIBE FUNCTION length").toArrow().to_pylist()
     assert "StringLength" not in str(described)
-    assert own.sql("SELECT length(TRUE) AS n").schema[0].dataType.simpleString() == "int"  # which is none of Spark's own
+    assert (
+        own.sql("SELECT length(TRUE) AS n").schema[0].dataType.simpleString() == "int"
+    )  # which is none of Spark's own
     assert answers(own) == wanted
 
 
 def test_units_are_told_apart_under_every_collation(own):
     """Under the collation of the column one unit would answer for another."""
-    letters = own.sql("SELECT CAST(x AS STRING COLLATE UTF8_LCASE) AS u FROM VALUES ('a'), ('A'), ('b') AS t(x)")
+    letters = own.sql(
+        "SELECT CAST(x AS STRING COLLATE UTF8_LCASE) AS u FROM VALUES ('a'), ('A'), ('b') AS t(x)"
+    )
     own.sql("SELECT 1").toArrow()
     assert "collate" in letters.schema[0].dataType.simpleString().lower()
     assert letters.distinct().count() == 2
@@ -233,9 +251,16 @@ def test_the_client_of_spark_would_have_said_it(own):
 
 def test_a_table_that_changes_ends_the_question(own):
     own.sql("CREATE OR REPLACE TEMPORARY VIEW changing AS SELECT 'a' AS item, 1 AS u")
-    question = prepare_counts(open_source(own.table("changing")), PrivacyUnit("u"), kind="items", item="item", domain=["a"])
+    question = prepare_counts(
+        open_source(own.table("changing")), PrivacyUnit("u"), kind="items", item="item", domain=["a"]
+    )
     assert question.run().values.tolist() == [1]
-    for other in ("'a' AS item, 1L AS u", "1 AS u, 'a' AS item", "'a' AS item", "'a' AS item, 1 AS u, 2 AS more"):
+    for other in (
+        "'a' AS item, 1L AS u",
+        "1 AS u, 'a' AS item",
+        "'a' AS item",
+        "'a' AS item, 1 AS u, 2 AS more",
+    ):
         own.sql(f"CREATE OR REPLACE TEMPORARY VIEW changing AS SELECT {other}")
         refused_after_charge(question)
     own.sql("DROP VIEW changing")
@@ -289,7 +314,28 @@ def test_every_function_that_is_called_is_called_by_its_full_name():
         answers(session())
     finally:
         spark_module._SparkScan = before
-    syntax = {"over", "in", "values", "decimal", "cast", "try_cast", "when", "as", "and", "or", "not", "then", "else", "from", "join", "where", "select", "case", "on", "by"}
+    syntax = {
+        "over",
+        "in",
+        "values",
+        "decimal",
+        "cast",
+        "try_cast",
+        "when",
+        "as",
+        "and",
+        "or",
+        "not",
+        "then",
+        "else",
+        "from",
+        "join",
+        "where",
+        "select",
+        "case",
+        "on",
+        "by",
+    }
     called = {name for one in asked_for for name in re.findall(r"(?i)\b([a-z_]\w*)\s*\(", one)}
     assert len(asked_for) > 3
     assert {name.lower() for name in called} <= syntax

@@ -227,9 +227,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
 def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
     # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here. Which files it
     # reads is not, either.
-    return Source(
-        "spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False
-    )
+    return Source("spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False)
 
 
 def _make_absolute(path: str) -> str:

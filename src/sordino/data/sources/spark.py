@@ -62,7 +62,7 @@ _NUMBERS = itertools.count()
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
     r"\b(aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
-    r"|greatest|is_valid_utf8|isnan|least|length|max|min|named_struct|replace|rint|round|sha2|shiftright"
+    r"|greatest|is_valid_utf8|isnan|least|length|max|min|named_struct|pmod|replace|rint|round|sha2|shiftright"
     r"|spark_partition_id|substr|sum|transform|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
 _NOTHING_SAID = "Spark cannot answer this question for the columns as they are; check that they may be read."
@@ -103,7 +103,9 @@ class SparkBackend:
             # Whether these columns may be read: their types are asked for, and nothing is run.
             _describe(self._rows(frame, list(columns)))
             # Of a table of its own without rows: rows that stand in a plan would be computed while it is made.
-            typed = ", ".join(f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items())
+            typed = ", ".join(
+                f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items()
+            )
             scan = _SparkScan(session, session.sql(f"SELECT {typed or '1 AS c'} WHERE FALSE"))
             for question, labels in asked:
                 scan.ask(question, labels)

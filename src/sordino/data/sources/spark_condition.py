@@ -277,4 +277,3 @@ def _name(kind: str) -> str:
 
 def _text(text: str) -> str:
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
-

@@ -85,7 +85,9 @@ def has_no_place(source: str) -> bool:
     So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of a
     server.
     """
-    return source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
+    return (
+        source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
+    )
 
 
 def known_source(source: str | os.PathLike[str]) -> str:
