@@ -144,7 +144,7 @@ def answers(of):
         unit,
         kind="items",
         item="g",
-        domain="a é \U0001f600".split(),
+        domain=["a", "é", "😀"],
         salt=SALT,
         where="x * 2 <> 3 AND g LIKE '_'",
     )

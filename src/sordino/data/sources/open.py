@@ -35,8 +35,9 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     source : path, DuckDB relation or frame
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
         .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts;
-        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a
-        pandas, Polars or Spark frame, or an Arrow table. A pattern or a folder is expanded once, here.
+        ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``,
+        ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas, Polars or Spark frame, or an Arrow
+        table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
@@ -168,27 +169,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             texts=True,
             dropped=DROPPED_ROWS,
         )
-    if path.startswith("postgresql://"):
-        # The server says which table it is, because an address has many spellings (docs/decisions/0016).
-        server, columns, identity = open_postgres(path)
-        return Source(
-            "postgres",
-            identity,
-            columns,
-            (),
-            server,
-            computed=server.computed,
-            ordered=False,
-            legible=server.legible,
-        )
-    if colon and path.startswith(SPARK_START):
-        raise InvalidParameter(
-            "A table of Spark must be opened through a server, as sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
-            f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
-        )
-    if path.startswith(SPARK_SCHEME):
-        spark, columns, identity = open_spark_table(path)
-        return _make_spark_source(spark, identity, columns)
+    if path.startswith(("postgresql://", SPARK_SCHEME, SPARK_START)):
+        return _open_server_table(path)
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
@@ -224,9 +206,32 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     )
 
 
+def _open_server_table(path: str) -> Source:
+    if path.startswith(SPARK_START):
+        raise InvalidParameter(
+            "A table of Spark must be opened through a server, as sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
+            f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
+        )
+    if path.startswith(SPARK_SCHEME):
+        spark, columns, spark_identity = open_spark_table(path)
+        return _make_spark_source(spark, spark_identity, columns)
+    # The server says which table it is, because an address has many spellings (docs/decisions/0016).
+    server, columns, identity = open_postgres(path)
+    return Source(
+        "postgres",
+        identity,
+        columns,
+        (),
+        server,
+        computed=server.computed,
+        ordered=False,
+        legible=server.legible,
+    )
+
+
 def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
-    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here. Which files it
-    # reads is not, either.
+    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and neither
+    # is which files it reads.
     return Source("spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False)
 
 

@@ -131,8 +131,8 @@ class Source:
         "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
-        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for a
-        table in memory that was given a name.
+        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for
+        a table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
@@ -223,9 +223,9 @@ class Source:
             )
         if kind in FLOATS and self.backend.dialect.words.float_text is None:
             raise InvalidParameter(
-                f"{role} must not be a column of floats for a {self.kind} source, which writes them otherwise "
-                f"than other engines do; got {column!r} of type {kind}. Convert the column at its source, to a "
-                "whole number, a decimal or a text."
+                f"{role} must not be a column of floats for a {self.kind} source, which writes them "
+                f"otherwise than other engines do; got {column!r} of type {kind}. Convert the column at its "
+                "source, to a whole number, a decimal or a text."
             )
         return index
 

@@ -2,10 +2,10 @@
 
 Questions run inside Spark; the rows stay where they are. Who is trusted with what:
 
-- The frame is its owner's. What it computes to make its rows, it computes there, by the owner's rules: one row
-  on which that fails ends a release.
-- What questions compute is written so that it can fail on no row (`spark_words`, `spark_condition`), depends on
-  no setting but those that `_check_session` looks at, and calls functions by their full names, so that no
+- The frame is its owner's. What it computes to make its rows, it computes there, by the owner's rules: one
+  row on which that fails ends a release.
+- What questions compute is written so that it can fail on no row (`spark_words`, `spark_condition`), depends
+  on no setting but those that `_check_session` looks at, and calls functions by their full names, so that no
   function of the session stands in for one.
 - Files of a table say of all their rows what their least and largest values are. No predicate reaches them.
 - A query reads a table once. A release that asks two queries may find two states of a table in them; each
@@ -89,7 +89,7 @@ class SparkBackend:
     def scan(self, indices: Sequence[int]) -> Iterator[Scan]:
         """Ask Spark; a session of our own ends with the scan."""
         with _silence(), _lend_frame(self.origin) as frame:
-            # A setting or a column may have changed since. Looked at again, because types decide what can fail.
+            # A setting or a column may have changed since; types decide what can fail.
             _check_session(frame.sparkSession)
             if _describe(frame.select("*")) != self.schema:
                 raise DataSourceError("A source must not change while it is open; the columns of it have.")
@@ -102,7 +102,7 @@ class SparkBackend:
             _check_session(session)
             # Whether these columns may be read: their types are asked for, and nothing is run.
             _describe(self._rows(frame, list(columns)))
-            # Of a table of its own without rows: rows that stand in a plan would be computed while it is made.
+            # Of a table of its own without rows: those that stand in a plan would be computed with it.
             typed = ", ".join(
                 f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items()
             )
@@ -161,7 +161,7 @@ class _SparkScan:
         """Stop the query that is running."""
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
-        # It may be over already, or the session gone; of a channel that is closed the client raises ValueError.
+        # It may be over already, or the session gone. A channel that is closed is a ValueError.
         with suppress(PySparkException, ValueError):
             self._session.interruptTag(self._tag)
 
@@ -200,8 +200,8 @@ def open_spark_table(address: str) -> tuple[SparkBackend, dict[str, str], str]:
     Raises
     ------
     InvalidParameter
-        If the address is not written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or names of columns differ in nothing
-        but case.
+        If the address is not written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or names of columns differ in
+        nothing but case.
     UnsupportedBackend
         If Spark is not installed, or the server is older than Spark 4.
     DataSourceError
@@ -223,8 +223,8 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
     # Whether a name finds one column or fails is a setting of the session.
     if len({name.lower() for name in names}) != len(names):
         raise InvalidParameter(
-            "The columns of a Spark source must have names that differ in more than capitals; rename them with "
-            "withColumnRenamed or in a view."
+            "The columns of a Spark source must have names that differ in more than capitals; rename them "
+            "with withColumnRenamed or in a view."
         )
     columns = {name: _translate_type(kind) for name, kind in schema}
     return SparkBackend(origin, schema), columns
@@ -265,8 +265,8 @@ def _check_session(session: Any) -> None:
     )
     if odd:
         raise InvalidParameter(
-            f"A session of Spark must have no setting {_LEGACY}* and not {_RESERVED}, which change what queries "
-            f"mean; got {odd[0]}. Unset it: spark.conf.unset({odd[0]!r})."
+            f"A session of Spark must have no setting {_LEGACY}* and not {_RESERVED}, which change what "
+            f"queries mean; got {odd[0]}. Unset it: spark.conf.unset({odd[0]!r})."
         )
 
 
@@ -316,8 +316,8 @@ def _connect(server: SparkServer) -> Any:
         grpc.channel_ready_future(channel).result(timeout=_REACHED_SECONDS)
     except grpc.FutureTimeoutError:
         raise DataSourceError(
-            f"A Spark source must be reachable; {server.shown} is not. Check the address, the token and whether "
-            "the server runs."
+            f"A Spark source must be reachable; {server.shown} is not. Check the address, the token and "
+            "whether the server runs."
         ) from None
     finally:
         channel.close()
@@ -326,7 +326,7 @@ def _connect(server: SparkServer) -> Any:
 
 @contextmanager
 def _reaching(sentence: str) -> Iterator[None]:
-    """Turn a failure of Spark before the charge into a sentence of our own: its text may hold a private value.
+    """Turn a failure of Spark before the charge into a sentence of ours: its own may hold a private value.
 
     Raises
     ------

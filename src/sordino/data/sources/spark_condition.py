@@ -1,8 +1,8 @@
 """Writes a row predicate as SQL of Spark, with the types that the embedded engine gives its parts.
 
-Under ANSI rules an overflow or a text that is no number ends the query for all rows. So each operator that can
-fail is a `try_` function, and gives NULL instead; comparisons stand between values of one type, so that no cast
-is left to the engine. What stands above follows three-valued logic (docs/proofs/predicates.md).
+Under ANSI rules an overflow or a text that is no number ends the query for all rows. So each operator that
+can fail is a `try_` function, and gives NULL instead; comparisons stand between values of one type, so that
+no cast is left to the engine. What stands above follows three-valued logic (docs/proofs/predicates.md).
 
 The whole stands behind a value that changes from one part of a table to the next. So Spark neither folds
 comparisons by what files say of all their rows, nor hands them to whoever makes the rows: a column of floats
@@ -101,30 +101,33 @@ class _Writer:
     def _value(self, node: Node) -> _Value:
         match node:
             case Column():
-                kind = self._checked(self._kinds[node.index])
-                return _Value(f"c{node.index}", kind, f"CAST(NULL AS {kind})")
+                value = self._typed(f"c{node.index}", self._checked(self._kinds[node.index]))
             case Constant():
-                return self._constant(node)
+                value = self._constant(node)
             case Negative():
-                # As the embedded engine has it: a number less than nothing, of the same type.
-                value = self._value(node.operand)
-                told = f"(- {value.told})"
-                kind = self._ask(told)
-                self._require_number(kind)
-                # As a difference: Spark's minus sign fails on some decimals of more than 34 digits.
-                zero = _Value(f"CAST('0' AS {kind})", kind, told)
-                if _DECIMAL.fullmatch(kind):
-                    return self._typed(self._add_decimals(zero, "-", value, kind), kind)
-                return self._typed(f"try_subtract({zero.sql}, {_cast(value, kind)})", kind)
+                value = self._negate(node)
             case Arithmetic():
                 value = self._value(node.first)
                 for operator, operand in node.rest:
                     value = self._compute(value, operator, self._value(operand))
-                return value
             case TryCast():
-                return self._convert(self._value(node.operand), _ALIASES.get(node.kind, node.kind))
-        # A condition where a value is meant: compared or converted as a truth value.
-        return _Value(self.truth(node), "BOOLEAN", "CAST(NULL AS BOOLEAN)")
+                value = self._convert(self._value(node.operand), _ALIASES.get(node.kind, node.kind))
+            case _:
+                # A condition where a value is meant: compared or converted as a truth value.
+                value = self._typed(self.truth(node), "BOOLEAN")
+        return value
+
+    def _negate(self, node: Negative) -> _Value:
+        """Return minus a value: as the embedded engine has it, of the same type."""
+        value = self._value(node.operand)
+        told = f"(- {value.told})"
+        kind = self._ask(told)
+        self._require_number(kind)
+        # As a difference: Spark's minus sign fails on some decimals of more than 34 digits.
+        zero = _Value(f"CAST('0' AS {kind})", kind, told)
+        if _DECIMAL.fullmatch(kind):
+            return self._typed(self._add_decimals(zero, "-", value, kind), kind)
+        return self._typed(f"try_subtract({zero.sql}, {_cast(value, kind)})", kind)
 
     def _constant(self, node: Constant) -> _Value:
         if node.kind == "null":
@@ -231,8 +234,8 @@ class _Writer:
 
 def _refusal(what: str) -> InvalidParameter:
     return InvalidParameter(
-        f"where must not use {what} for a Spark source. It may use whole numbers of at most 64 bits, decimals, "
-        "floats, texts, dates and truth values, compared with their like; TRY_CAST converts them."
+        f"where must not use {what} for a Spark source. It may use whole numbers of at most 64 bits, "
+        "decimals, floats, texts, dates and truth values, compared with their like; TRY_CAST converts them."
     )
 
 

@@ -27,8 +27,8 @@ WIDE = "DECIMAL(38,0)"
 _DIGITS = 38
 
 SPARK_WORDS = Words(
-    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart like
-    # others; they are no label that leaves the engine, because nobody could read them.
+    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart
+    # like others; they are no label that leaves the engine, because nobody could read them.
     text="CAST({} AS STRING)",
     readable="try_validate_utf8({})",
     # Which decimal is written depends on the version of Java.
@@ -42,7 +42,10 @@ SPARK_WORDS = Words(
         "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0}"
         f" THEN CAST(try_cast({{0}} AS BIGINT) AS {WIDE}) END"
     ),
-    plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0)) AND is_valid_utf8({{0}})",
+    plain=(
+        f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))"
+        " AND is_valid_utf8({0})"
+    ),
     # Texts are kept in UTF-8 and compared byte by byte.
     code_points="{}",
     # A part of a query that occurs twice is read twice.
@@ -58,7 +61,7 @@ def _write_number(index: int, kind: NumberKind) -> str:
 
 
 def _write_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
-    """Return the query in which a search by halves, in a sorted array, finds how many cuts a number reaches."""
+    """Return the query in which a search by halves finds how many cuts a number reaches."""
     cuts = list_cuts(kind, grid)
     # The cuts are sent as texts, with all their digits. Nothing is read of rows here.
     array = (
@@ -75,8 +78,8 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
     cell = f"CASE WHEN x IS NULL THEN 0 ELSE {found} END" if cuts else "0"
     sql = (
         "SELECT {group}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts FROM {{rows}} AS counted)"
-        " AS beside) AS placed GROUP BY {group}cell"
+        f"(SELECT {{group}}x, {cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts"
+        " FROM {rows} AS counted) AS beside) AS placed GROUP BY {group}cell"
     )
     return (BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql),)
 
@@ -131,6 +134,13 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     if kind.name in WHOLE_NUMBERS:
         # The product is within 2^53, and shifting rounds down.
         return f"(CAST({x} AS BIGINT) * {factor})" if factor > 1 else _shift(f"CAST({x} AS BIGINT)", divisor)
+    return _write_decimal_steps(kind, ends, low, high)
+
+
+def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
+    """Return the same of a decimal with ends that are given as numbers times 10^scale."""
+    scale, factor, divisor = kind.scale or 0, ends.step.denominator, ends.step.numerator
+    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
     most, by = max(abs(low), abs(high)), divisor * 10**scale
     # Decimals of 18 digits are whole numbers of 64 bits without their point, which is several times as fast.
     if kind.largest < 10**18 and max(most * factor, by) < 1 << 62:

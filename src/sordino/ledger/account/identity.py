@@ -36,9 +36,10 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
     schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`) loses its user,
     password and options, which say who asks and not what is asked about. A table of Spark, named in full, is
-    `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads it. A frame in memory (`name:orders`),
-    standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left alone. Symbolic
-    links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
+    `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads it. A frame in memory
+    (`name:orders`), standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left
+    alone. Symbolic links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask
+    it.
 
     Parameters
     ----------
@@ -58,13 +59,12 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
     # One table, in whatever capitals: before what has no place, which it is, too.
-    if named.startswith(SPARK_START):
-        return spark_table(spark_names(named.removeprefix(SPARK_START)))
+    if named.startswith((SPARK_START, SPARK_SCHEME)):
+        known = named.startswith(SPARK_START)
+        return spark_table(spark_names(named.removeprefix(SPARK_START)) if known else spark_parts(named)[1])
     # These mean the same from every folder.
     if has_no_place(named):
         return named
-    if named.startswith(SPARK_SCHEME):
-        return spark_table(spark_parts(named)[1])
     if _ADDRESS_START.match(named):
         return without_password(named)
     if named.startswith(_EXCEL_START):
@@ -82,8 +82,8 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
 def has_no_place(source: str) -> bool:
     """Tell whether a source is named, and not addressed: there is nothing that could be opened.
 
-    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of a
-    server.
+    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of
+    a server.
     """
     return (
         source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
