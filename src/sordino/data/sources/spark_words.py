@@ -143,11 +143,12 @@ def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int)
     x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
     most, by = max(abs(low), abs(high)), divisor * 10**scale
     # Decimals of 18 digits are whole numbers of 64 bits without their point, which is several times as fast.
-    if kind.largest < 10**18 and max(most * factor, by) < 1 << 62:
+    if kind.largest < 10**18 and max(most * factor, by) < 1 << 60:
         digits = f"CAST(x * {_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
         product = f"(least(greatest({digits}, {_whole(low)}), {_whole(high)}) * {factor})"
-        # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: here nothing is left to cut off.
-        return f"(({product} - pmod({product}, {by})) div {by})" if by > 1 else product
+        # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted above 0.
+        lift = -(-most * factor // by)
+        return f"(({product} + {lift * by}) div {by} - {lift})" if by > 1 else product
     if factor == 1:
         below = f"CAST(floor(CAST({x} AS {_decimal(most, scale)})) AS {WIDE})"
         # Within the ends of 64 bits it is a whole number like others.
