@@ -1,5 +1,5 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all browser fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
+#   make demo test test-all browser spark fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -17,7 +17,7 @@ BUDGET := --ledger demo/budget.db --account flights
 FILMS := --ledger demo/budget.db --account films
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all browser fuzz soak lint types docs bench audit house clean
+.PHONY: help demo test test-all browser spark fuzz soak lint types docs bench audit house clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -25,6 +25,7 @@ help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests      make test-all   also the slow ones"
 	@echo "make browser   reports in a real Chromium, which is installed first where that can be done"
+	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make lint      style and layers       make types      mypy --strict"
@@ -44,7 +45,7 @@ $(VENV)/.sordino: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/.sordino
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.bench $(VENV)/.spark-test: $(VENV)/.%: $(VENV)/.sordino
 	$(PIP) --editable '.[$*]'
 	@touch $@
 
@@ -98,14 +99,19 @@ demo: demo/flights.csv demo/airports.csv demo/ratings.csv $(VENV)/.report
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
+# Tests of Spark share one server, so they run one after the other, and by themselves.
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow" -n $(JOBS)
+	$(PYTEST) -m "not slow" -n $(JOBS) --ignore=tests/spark
 
-test-all: $(VENV)/.test $(VENV)/.browser
-	$(PYTEST) -n $(JOBS)
+test-all: $(VENV)/.test $(VENV)/.browser $(VENV)/.spark-test
+	$(PYTEST) -n $(JOBS) --ignore=tests/spark
+	$(PYTEST) tests/spark
 
 browser: $(VENV)/.browser
 	$(PYTEST) tests/report
+
+spark: $(VENV)/.test $(VENV)/.spark-test
+	$(PYTEST) -m "not slow" tests/spark
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 # By their names: tests that need neither import nothing that knows them.
-MISSING = {"NoServer": "PostgreSQL server", "NoBrowser": "browser"}
+MISSING = {"NoServer": "PostgreSQL server", "NoBrowser": "browser", "NoSpark": "Spark"}
 
 
 def pytest_exception_interact(node, call):

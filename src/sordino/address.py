@@ -10,9 +10,9 @@ depend on how its address is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 from urllib.parse import parse_qsl, unquote
 
 from sordino.constraints import shown
@@ -40,6 +40,8 @@ def without_password(address: str) -> str:
     InvalidParameter
         If it is not clear where the password ends.
     """
+    if address.startswith(SPARK_SCHEME):
+        return spark_parts(address)[0].shown
     found = _ADDRESS_PARTS.fullmatch(address)
     if found is None:
         raise InvalidParameter(
@@ -139,6 +141,103 @@ def excel_parts(address: str) -> tuple[str, str]:
             f"got {shown(address)}."
         )
     return found[1], found[2]
+
+
+SPARK_SCHEME = "sc://"
+"""How the address of a server of Spark Connect begins."""
+
+_SPARK_SERVER = re.compile(
+    r"sc://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(?:/(?:;.*)?)?", re.DOTALL
+)
+# A part of a name: in backticks, which are doubled inside, or without what has a meaning.
+_SPARK_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s#;=@/%:]+)")
+
+
+class SparkServer(NamedTuple):
+    """A server of Spark Connect.
+
+    Attributes
+    ----------
+    address : str
+        As it was given: it may hold a token.
+    shown : str
+        Its host and its port, which may be shown.
+    host : str
+        Its host.
+    port : int
+        Its port.
+    """
+
+    address: str
+    shown: str
+    host: str
+    port: int
+
+
+def spark_parts(address: str) -> tuple[SparkServer, tuple[str, ...]]:
+    """Return the server and the name of a table of `sc://HOST:PORT/;OPTIONS#CATALOG.SCHEMA.TABLE`.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is written otherwise; the message shows nothing of it, because it may hold a token.
+    """
+    # The first # begins the table: options are percent-encoded.
+    server, mark, table = address.partition("#")
+    found = _SPARK_SERVER.fullmatch(server)
+    if found is None or not mark:
+        raise InvalidParameter(
+            "A Spark source must be written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, with options as in "
+            "sc://HOST:PORT/;use_ssl=true#...; got something else, which is not shown because it may hold a "
+            "token."
+        )
+    names = spark_names(table)
+    port = int(found[2] or _SPARK_PORT)
+    shown_part = f"{SPARK_SCHEME}{found[1]}:{port}#{'.'.join(map(_quote_spark_name, names))}"
+    return SparkServer(server, shown_part, found[1], port), names
+
+
+def spark_names(table: str) -> tuple[str, ...]:
+    """Return the names of the catalog, the schema (or several) and the table of `CATALOG.SCHEMA.TABLE`.
+
+    Raises
+    ------
+    InvalidParameter
+        If there are less than three names.
+    """
+    names: list[str] = []
+    at = 0
+    while found := _SPARK_PART.match(table, at):
+        names.append(found[1].replace("``", "`") if found[1] is not None else found[2])
+        at = found.end() + 1
+        if table[at - 1 : at] != ".":
+            break
+    # In full, so that a table has one name whatever catalog and schema a session begins with.
+    if at <= len(table) or len(names) < 3 or not table.isprintable():
+        raise InvalidParameter(
+            "A table of Spark must be named CATALOG.SCHEMA.TABLE, in full (the catalog of a plain server is "
+            "spark_catalog), with backticks around names that hold other characters; got something else, "
+            "which is not shown because it may hold a part of a token."
+        )
+    return tuple(names)
+
+
+def spark_table(names: Sequence[str]) -> str:
+    """Return the one text for a table of Spark, which tells no letter from its capital.
+
+    The server is no part of it: many of them read the tables of one catalog, and a catalog has no number.
+    """
+    return SPARK_START + ".".join(_quote_spark_name(name.lower()) for name in names)
+
+
+SPARK_START = "spark:"
+"""How the text of a table of Spark begins in a ledger."""
+
+_SPARK_PORT = 15002
+
+
+def _quote_spark_name(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name, re.ASCII) else "`" + name.replace("`", "``") + "`"
 
 
 def _escape_name(name: str) -> str:

@@ -50,6 +50,7 @@ def test_pages_about_flights_work_with_made_up_ones_too(page, tmp_path, monkeypa
 NOT_RUN = {
     "docs/how-to/audit-someone-elses-mechanism.md": "a program of somebody else, 5,000 times",
     "docs/how-to/genome-wide-panels.md": "PLINK, and a genome",
+    "docs/how-to/release-from-spark.md": "a server of Spark",
     "docs/how-to/share-one-ledger.md": "a PostgreSQL server",
 }
 

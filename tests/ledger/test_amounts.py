@@ -210,6 +210,9 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
         "postgresql:7432198765432198765/shop#public.orders": "postgresql:7432198765432198765/shop#public.orders",
         "postgresql://host/db#orders": "postgresql://host/db#orders",
         "s3://bucket/a/../b": "s3://bucket/a/../b",
+        "sc://host:15002/;token=secret#Spark_Catalog.shop.Orders": "spark:spark_catalog.shop.orders",
+        "sc://other#spark_catalog.shop.`orders`": "spark:spark_catalog.shop.orders",
+        "spark:lake.a.b.`Odd.``name`": "spark:lake.a.b.`odd.``name`",
         "name:orders": "name:orders",
         "-": "-",
     }.items():
@@ -225,6 +228,16 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
     for bad in ("duckdb:shop.db", "duckdb:#orders", "duckdb:shop.db#"):
         with pytest.raises(InvalidParameter, match="must be written duckdb:FILE#TABLE"):
             canonical_source(bad)
+    for bad in (
+        "sc://host",
+        "sc://me:pw@host#a.b.c",
+        "sc://host#orders",
+        "sc://host/;token=a#secret#a.b.c",
+        "spark:a.b",
+    ):
+        with pytest.raises(InvalidParameter, match=r"CATALOG\.SCHEMA\.TABLE") as caught:
+            canonical_source(bad)
+        assert "secret" not in str(caught.value)
 
 
 def test_units_have_one_text():

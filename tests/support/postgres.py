@@ -135,7 +135,7 @@ class Cluster:
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.owner, self.talking = os.getpid(), threading.Lock()
         with self.log.open("ab") as log:
-            command = [sys.executable, "-I", str(_KEEPER), str(self.folder)]
+            command = [sys.executable, "-I", str(_KEEPER), str(self.folder), str(int(signal.SIGQUIT))]
             self.keeper = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,

@@ -1,7 +1,8 @@
-"""Keep one PostgreSQL server for the tests that started this process; end it when they are gone.
+"""Keep one server for the tests that started this process; end it when they are gone.
 
 The tests hold the other end of standard input. The system closes it when their process ends, killed or not: then
-the server is stopped and the folder removed. Each line is one order, in JSON, and has one line of answer.
+the server is stopped, by the signal whose number was given, and the folder removed. Each line is one order, in JSON, and
+has one line of answer.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def forget_memory(folder: Path) -> None:
         ctypes.CDLL(None).shmctl(int(number), 0, None)  # 0 is IPC_RMID
 
 
-def keep(folder: Path) -> None:
+def keep(folder: Path, how: int) -> None:
     server: subprocess.Popen[bytes] | None = None
     for line in sys.stdin:
         order, *arguments = json.loads(line)
@@ -75,7 +76,7 @@ def keep(folder: Path) -> None:
         else:
             answer = ended(server, *arguments) if order == "end" else killed(server)
         print(json.dumps(answer), flush=True)
-    if server is not None and server.poll() is None and ended(server, signal.SIGQUIT) is None:
+    if server is not None and server.poll() is None and ended(server, how) is None:
         killed(server)
     forget_memory(folder)
 
@@ -83,6 +84,6 @@ def keep(folder: Path) -> None:
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     try:
-        keep(place)
+        keep(place, int(sys.argv[2]))
     finally:
         shutil.rmtree(place, ignore_errors=True)

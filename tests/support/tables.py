@@ -13,6 +13,10 @@ def made(folder, kind, table, name="t"):
     """Return an Arrow table as a source of some kind; relations stay usable as long as the table lives."""
     if kind == "arrow":
         return table
+    if kind == "spark":  # no test but those of tests/spark asks for it: the others need no Spark
+        from support.spark import frame
+
+        return frame(table)
     if kind == "relation":
         return duckdb.connect().from_arrow(table)
     if kind in {"polars", "lazy"}:

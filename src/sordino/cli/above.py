@@ -167,8 +167,8 @@ def above(
     Where a unit has few items all are counted with noise, and those above T are released. Else they are asked
     one after the other, those below cost nothing, and it stops after C.
 
-    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE, excel:FILE#SHEET or
-    postgresql://...#TABLE.
+    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE, excel:FILE#SHEET,
+    postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
 
     With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
     once. Labels and the number of fields are public; answers move by at most --sensitivity S between

@@ -94,8 +94,8 @@ def top(
 
     They come with estimates, intervals and gaps; as a set without gaps, in the order of the domain.
 
-    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, of Delta, duckdb:FILE#TABLE,
-    excel:FILE#SHEET or postgresql://...#TABLE.
+    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta,
+    duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
     """
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)

@@ -262,12 +262,7 @@ def _write_checked_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale, 
 
 def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -> BucketQuery:
     """Return the query in which the engine looks for the last cut that a value reaches."""
-    # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
-    cuts: dict[str, int] = {}
-    for bucket, edge in enumerate(grid.edges.tolist(), start=1):
-        cut = kind.cut(edge)
-        if cut is not None:
-            cuts[cut] = bucket
+    cuts = list_cuts(kind, grid)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     wanted, more = ("", "") if steps is None else (f", {_TOTAL}", f", {steps} AS steps")
     sql = (
@@ -276,6 +271,17 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -
         f"(SELECT {{group}}x{more} FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)
+
+
+def list_cuts(kind: NumberKind, grid: BucketGrid) -> dict[str, int]:
+    """Return the cuts that values of a kind may reach, in order, each with the bucket of those that do."""
+    # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
+    cuts: dict[str, int] = {}
+    for bucket, edge in enumerate(grid.edges.tolist(), start=1):
+        cut = kind.cut(edge)
+        if cut is not None:
+            cuts[cut] = bucket
+    return cuts
 
 
 def _cast_cut(text: str, kind: NumberKind) -> str:

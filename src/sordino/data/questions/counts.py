@@ -284,7 +284,8 @@ def prepare_counts(
         # Over all rows, without the predicate: labels are
         # assumed public for the whole source, before any filter.
         labels_sql=(
-            f"SELECT DISTINCT item FROM (SELECT {item_text} AS item FROM rows) AS listed"
+            f"SELECT item FROM (SELECT {words.readable.format('item')} AS item FROM (SELECT DISTINCT item"
+            f" FROM (SELECT {item_text} AS item FROM rows) AS texts) AS listed) AS found"
             " WHERE item IS NOT NULL"
         ),
     )

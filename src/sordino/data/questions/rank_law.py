@@ -53,10 +53,11 @@ def choose_ranks(
     words : Words
         The words of the engine.
     """
+    if not words.materialized:
+        return _choose_in_windows(kept, taken, owner, named, order, most, salt, words, alike=False)
     whose = ", ".join(owner)
     columns = ", ".join(dict.fromkeys([*taken, *owner, *named, order]))
     most = min(most, _UNBOUNDED)
-    place = "place" if most <= _NARROW else words.wide.format("place")
     # Only those who have more than may count are put in order: sorting is what takes time.
     crowded = (
         f"SELECT {whose}, count(*) AS many, {_write_offset(named, salt, words)} % count(*) AS shift"
@@ -74,8 +75,83 @@ def choose_ranks(
         f" crowded AS MATERIALIZED ({crowded})"
         f" SELECT {wanted} FROM kept WHERE NOT EXISTS (SELECT 1 FROM crowded WHERE {_match(owner)})"
         f" UNION ALL SELECT {wanted} FROM ({ranked}) AS ranked"
-        f" WHERE ({place} * {most} + shift) % many < {most}"
+        f" WHERE {_write_choice(most, words)} < {most}"
     )
+
+
+def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, words: Words) -> str:
+    """Return a SELECT of all rows of at most `most` groups of each unit, in parentheses.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses, with columns unit, which is never NULL, and grp.
+    columns : sequence of str
+        What is wanted of it.
+    most, salt, words
+        As in `choose_ranks`.
+    """
+    if not words.materialized:
+        chosen = _choose_in_windows(kept, columns, ["unit"], ["unit"], "grp", most, salt, words, alike=True)
+        return f"({chosen})"
+    # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
+    chosen = choose_ranks(
+        f"(SELECT DISTINCT unit, grp FROM {kept} AS pairs)",
+        taken=["unit", "grp"],
+        owner=["unit"],
+        named=["unit"],
+        order="grp",
+        most=most,
+        salt=salt,
+        words=words,
+    )
+    return (
+        f"(SELECT known.* FROM {kept} AS known JOIN ({chosen}) AS chosen"
+        " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
+    )
+
+
+def _choose_in_windows(
+    kept: str,
+    taken: Sequence[str],
+    owner: Sequence[str],
+    named: Sequence[str],
+    order: str,
+    most: int,
+    salt: bytes,
+    words: Words,
+    *,
+    alike: bool,
+) -> str:
+    """Return the same in windows over rows that occur once in the query.
+
+    With `alike` rows that are equal by the order share a rank, and all of them count or none.
+    """
+    columns = ", ".join(dict.fromkeys([*taken, *owner, *named]))
+    most = min(most, _UNBOUNDED)
+    whose = f"PARTITION BY {', '.join(owner)}"
+    # Counted, because engines number rows in 32 bits.
+    rank = "dense_rank() OVER" if alike else "count(*) OVER"
+    frame = "" if alike else " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    ranked = (
+        f"SELECT {columns}, CAST({rank} ({whose} ORDER BY {order} NULLS FIRST{frame}) AS BIGINT) - 1 AS place"
+        f"{'' if alike else f', count(*) OVER ({whose}) AS many'} FROM {kept} AS kept"
+    )
+    if alike:
+        ranked = f"SELECT {columns}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
+    # Hashed only for those who have more than may count.
+    shift = f"CASE WHEN many > {most} THEN {_write_offset(named, salt, words)} % many ELSE 0 END"
+    shifted = f"SELECT {columns}, place, many, {shift} AS shift FROM ({ranked}) AS ranked"
+    return (
+        f"SELECT {', '.join(taken)} FROM ({shifted}) AS shifted"
+        f" WHERE many <= {most} OR {_write_choice(most, words)} < {most}"
+    )
+
+
+def _write_choice(most: int, words: Words) -> str:
+    """Return what is below `most` for the ranks that count."""
+    place = "place" if most <= _NARROW else words.wide.format("place")
+    return f"({place} * {most} + shift) % many"
 
 
 def _match(owner: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.rank_law import choose_ranks
+from sordino.data.questions.rank_law import choose_groups, choose_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
@@ -466,21 +466,7 @@ def bounded(
     columns = "x, grp, item, unit" if grouped else "x, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
     if groups is not None:
-        # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
-        chosen = choose_ranks(
-            f"(SELECT DISTINCT unit, grp FROM {known} AS pairs)",
-            taken=["unit", "grp"],
-            owner=["unit"],
-            named=["unit"],
-            order="grp",
-            most=groups,
-            salt=salt,
-            words=words,
-        )
-        known = (
-            f"(SELECT known.* FROM {known} AS known JOIN ({chosen}) AS chosen"
-            " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
-        )
+        known = choose_groups(known, columns.split(", "), most=groups, salt=salt, words=words)
     counted = choose_ranks(
         known,
         taken=["grp", "x"] if grouped else ["x"],

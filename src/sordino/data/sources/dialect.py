@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from sordino.data.csv.typed_fields import write_number
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.predicate import Predicate
 from sordino.data.questions.step_query import StepRange, ladder_steps, step_query
 from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS, Words
 from sordino.estimators import BucketGrid
@@ -32,8 +33,9 @@ class Dialect:
     steps : callable
         From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
         adds up steps.
-    predicates : bool
-        Whether it takes predicates: whether it evaluates each row by itself, and fails on none.
+    predicates : callable or None
+        From a predicate and the declared types of its columns to SQL that is true or false for each row by
+        itself, and fails on none; it refuses what it cannot say so. None: the engine takes no predicates.
     every_character : bool
         Whether it takes every text of Unicode.
     """
@@ -42,7 +44,7 @@ class Dialect:
     number: Callable[[int, NumberKind], str]
     buckets: Callable[[NumberKind, BucketGrid, StepLadder | None], tuple[BucketQuery, ...]]
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
-    predicates: bool = True
+    predicates: Callable[[Predicate, Mapping[int, str]], str] | None
     every_character: bool = True
 
 
@@ -78,5 +80,6 @@ EMBEDDED = Dialect(
     number=_write_embedded_number,
     buckets=_write_embedded_buckets,
     steps=step_query,
+    predicates=lambda predicate, _: predicate.total,
 )
 """Those of the embedded engine."""

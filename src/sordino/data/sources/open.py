@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from sordino.address import duckdb_table, excel_parts
+from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.data.csv.column_types import Marks
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
@@ -21,6 +21,7 @@ from sordino.data.sources.memory import read_memory_limit
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
+from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.remnants import no_remnants
@@ -41,8 +42,9 @@ def open_source(
     source : path, DuckDB relation or frame
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
         .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a
-        folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``, a DuckDB
-        relation, a pandas or Polars frame, or an Arrow table. A pattern or a folder is expanded once, here.
+        folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``,
+        ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas, Polars or Spark frame, or an Arrow
+        table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
@@ -134,6 +136,9 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             ordered=False,
             files_known=False,
         )
+    if is_spark_frame(source):
+        spark, columns = open_spark_frame(source)
+        return _make_spark_source(spark, identity, columns)
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
@@ -184,19 +189,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             texts=True,
             dropped=DROPPED_ROWS,
         )
-    if path.startswith("postgresql://"):
-        # The server says which table it is, because an address has many spellings (docs/decisions/0016).
-        server, columns, identity = open_postgres(path)
-        return Source(
-            "postgres",
-            identity,
-            columns,
-            (),
-            server,
-            computed=server.computed,
-            ordered=False,
-            legible=server.legible,
-        )
+    if path.startswith(("postgresql://", SPARK_SCHEME, SPARK_START)):
+        return _open_server_table(path)
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
@@ -231,6 +225,35 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=UNREADABLE_LINES,
     )
+
+
+def _open_server_table(path: str) -> Source:
+    if path.startswith(SPARK_START):
+        raise InvalidParameter(
+            "A table of Spark must be opened through a server, as sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
+            f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
+        )
+    if path.startswith(SPARK_SCHEME):
+        spark, columns, spark_identity = open_spark_table(path)
+        return _make_spark_source(spark, spark_identity, columns)
+    # The server says which table it is, because an address has many spellings (docs/decisions/0016).
+    server, columns, identity = open_postgres(path)
+    return Source(
+        "postgres",
+        identity,
+        columns,
+        (),
+        server,
+        computed=server.computed,
+        ordered=False,
+        legible=server.legible,
+    )
+
+
+def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
+    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and neither
+    # is which files it reads.
+    return Source("spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False)
 
 
 def _make_absolute(path: str) -> str:

@@ -376,7 +376,7 @@ POSTGRES = Dialect(
     buckets=_write_server_buckets,
     steps=_write_server_totals,
     # A server fails on values that predicates pass over.
-    predicates=False,
+    predicates=None,
     # A database may keep texts in an encoding that lacks some characters.
     every_character=False,
 )

@@ -21,12 +21,13 @@ from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
 from sordino.data.sources.shared import Readings
+from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
     "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
-    "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, a DuckDB relation, a pandas or Polars "
-    "frame (eager or lazy), or an Arrow table"
+    "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, sc://HOST#CATALOG.SCHEMA.TABLE, a DuckDB "
+    "relation, a pandas, Polars or Spark frame (eager or lazy), or an Arrow table"
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
@@ -43,6 +44,16 @@ AS_LABELS = re.compile(
 Bytes, nested values and times are not among them: files and frames can hold some of these on which the engine
 fails. Floats have one text by a rule of our own (`Words.float_text`).
 """
+
+
+@final
+@dataclass(frozen=True)
+class RowPredicate:
+    """A predicate that was checked, in the SQL of the engine that will be asked."""
+
+    indices: frozenset[int]
+    total: str
+    """The condition over columns c<index>, true or false for each row by itself. It never fails."""
 
 
 Asked = Sequence[tuple[str, Sequence[str] | None]]
@@ -119,11 +130,12 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "relation", "frame" or "lazy frame".
+        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "spark", "relation", "frame" or
+        "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
-        `excel:FILE#SHEET`, what a server says of its table, or `name:NAME` for a table in memory that was
-        given a name.
+        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for
+        a table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
@@ -216,6 +228,12 @@ class Source:
                 f"because items and units are compared as text; got {column!r} "
                 f"of type {shown(kind)[1:-1]}. Convert the column at its source."
             )
+        if kind in FLOATS and self.backend.dialect.words.float_text is None:
+            raise InvalidParameter(
+                f"{role} must not be a column of floats for a {self.kind} source, which writes them "
+                f"otherwise than other engines do; got {column!r} of type {kind}. Convert the column at its "
+                "source, to a whole number, a decimal or a text."
+            )
         return index
 
     def number_column(self, column: str, role: str) -> tuple[int, NumberKind]:
@@ -239,8 +257,8 @@ class Source:
             )
         return index, kind
 
-    def predicate(self, where: str, role: str = "where") -> Predicate:
-        """Parse a row predicate and check it against the declared types, without a row.
+    def predicate(self, where: str, role: str = "where") -> RowPredicate:
+        """Parse a row predicate, check it against the declared types, without a row, and write it as SQL.
 
         Raises
         ------
@@ -252,7 +270,8 @@ class Source:
         # All that is refused here is public: the predicate, the kind of source and the declared types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
-        if not self.backend.dialect.predicates:
+        write = self.backend.dialect.predicates
+        if write is None:
             raise InvalidParameter(
                 f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
                 f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
@@ -277,7 +296,7 @@ class Source:
                 f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example flag = "
                 "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
             )
-        return predicate
+        return RowPredicate(predicate.indices, write(predicate, kinds))
 
     def rehearse(self, indices: Sequence[int], asked: Asked) -> None:
         """Ask questions of an empty table of the declared types: what fails here would fail on any rows.

@@ -21,9 +21,10 @@ class Words:
     text : str
         The text of a column, compared byte by byte; a value that has no text is NULL. A column of a database
         can carry a collation under which different texts are equal: one unit would then answer for another.
-    float_text : str
+    float_text : str or None
         The same of a column of floats, read as floats of 64 bits. A whole number within 2^53 has the text of
-        that whole number, every other number its shortest decimal; NaN has none.
+        that whole number, every other number its shortest decimal; NaN has none. None: the engine writes
+        them otherwise, so no column of floats holds labels or units.
     number : str
         A float as a number that is compared and ranked: NaN, of whatever sign, is NULL, and both zeros are
         one.
@@ -39,12 +40,17 @@ class Words:
     plain : str
         Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
         characters, and no NUL; an engine that keeps others sees that it is UTF-8.
+    readable : str
+        A text that may be handed out; NULL if it is none in UTF-8.
     code_points : str
         What orders texts by their code points, which is the order of their bytes in UTF-8.
+    materialized : bool
+        Whether a part of a query that occurs several times can be read once. Where it cannot, no part that
+        reads rows may occur twice: the rows may change in between.
     """
 
     text: str
-    float_text: str
+    float_text: str | None
     number: str
     drawn: str
     wide: str
@@ -52,11 +58,16 @@ class Words:
     whole: str
     plain: str
     code_points: str
+    readable: str = "{}"
+    materialized: bool = True
 
     def label(self, index: int, declared: str) -> str:
         """Return the text of the column c<index>, by which labels and units are compared."""
         # The declared type decides, which is public: so it is the same rule for all rows of a column.
         template = self.float_text if declared in FLOATS else self.text
+        # Refused before the charge, by the declared type (`Source.label_index`).
+        if template is None:
+            raise AssertionError(declared)
         return template.format(f"c{index}")
 
     def unit(self, index: int, declared: str) -> str:

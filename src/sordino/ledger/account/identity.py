@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from sordino.address import (
+    SPARK_SCHEME,
+    SPARK_START,
     ServerTable,
     duckdb_table,
     excel_parts,
     is_server_table,
     named_by_its_server,
+    spark_names,
+    spark_parts,
+    spark_table,
     without_password,
 )
 from sordino.constraints import shown, text
@@ -30,9 +35,11 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
 
     Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
     schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`) loses its user,
-    password and options, which say who asks and not what is asked about. A frame in memory (`name:orders`),
-    standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left alone. Symbolic
-    links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
+    password and options, which say who asks and not what is asked about. A table of Spark, named in full, is
+    `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads it. A frame in memory
+    (`name:orders`), standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left
+    alone. Symbolic links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask
+    it.
 
     Parameters
     ----------
@@ -51,6 +58,10 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
+    # One table, in whatever capitals: before what has no place, which it is, too.
+    if named.startswith((SPARK_START, SPARK_SCHEME)):
+        known = named.startswith(SPARK_START)
+        return spark_table(spark_names(named.removeprefix(SPARK_START)) if known else spark_parts(named)[1])
     # These mean the same from every folder.
     if has_no_place(named):
         return named
@@ -71,9 +82,12 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
 def has_no_place(source: str) -> bool:
     """Tell whether a source is named, and not addressed: there is nothing that could be opened.
 
-    So it is with a table in memory (`name:orders`), standard input (`-`), and what a server calls a table.
+    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of
+    a server.
     """
-    return source == "-" or source.startswith("name:") or bool(_SERVER_TABLE_START.match(source))
+    return (
+        source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
+    )
 
 
 def known_source(source: str | os.PathLike[str]) -> str:

@@ -1,0 +1,228 @@
+"""Writes questions in the SQL of Spark 4: the same texts, hashes, buckets and steps as elsewhere.
+
+Under ANSI rules one row that an operator cannot take ends the query for all. So no part of a query can fail,
+whatever is evaluated: numbers are moved into public ends before they are rounded, sums are decimals of 38
+digits, and what has no value is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from sordino.data.questions.bucket_query import BucketQuery, list_cuts
+from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
+from sordino.data.sources.dialect import Dialect
+from sordino.data.sources.spark_condition import write_condition
+from sordino.data.sources.words import LONGEST_LABEL, WHOLE_NUMBERS, Words
+from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.step_ladder import StepLadder
+
+WIDE = "DECIMAL(38,0)"
+"""The widest exact type: a sum of 10^22 rows of 2^52 steps fits."""
+
+_DIGITS = 38
+
+SPARK_WORDS = Words(
+    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart
+    # like others; they are no label that leaves the engine, because nobody could read them.
+    text="CAST({} AS STRING)",
+    readable="try_validate_utf8({})",
+    # Which decimal is written depends on the version of Java.
+    float_text=None,
+    number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
+    drawn="CAST(conv(substr(sha2({}, 256), 1, 15), 16, 10) AS BIGINT)",
+    wide=f"CAST({{}} AS {WIDE})",
+    shown="CAST({} AS STRING)",
+    # There and back: only the usual text of a number is equal to the text of that number.
+    whole=(
+        "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0}"
+        f" THEN CAST(try_cast({{0}} AS BIGINT) AS {WIDE}) END"
+    ),
+    plain=(
+        f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))"
+        " AND is_valid_utf8({0})"
+    ),
+    # Texts are kept in UTF-8 and compared byte by byte.
+    code_points="{}",
+    # A part of a query that occurs twice is read twice.
+    materialized=False,
+)
+
+
+def _write_number(index: int, kind: NumberKind) -> str:
+    """Return the number of the column c<index>; floats are without NaN and with one zero."""
+    if kind.scale is not None:
+        return f"CAST(c{index} AS {kind.name})"
+    return SPARK_WORDS.number.format(f"CAST(c{index} AS DOUBLE)")
+
+
+def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None) -> tuple[BucketQuery]:
+    """Return the query in which a search by halves finds how many cuts a number reaches."""
+    cuts = list_cuts(kind, grid)
+    # The cuts are sent as texts, with all their digits. Nothing is read of rows here.
+    array = (
+        "(SELECT transform(array_sort(collect_list(named_struct('position', position, 'cut',"
+        f" try_cast(label AS {kind.name})))), each -> each.cut) FROM labels WHERE position < {len(cuts)})"
+    )
+    halves = [1 << bit for bit in reversed(range(len(cuts).bit_length()))]
+    # Behind the last cut `get` is NULL, and so is the comparison.
+    found = (
+        f"aggregate(array({', '.join(map(str, halves))}), 0, (reached, half) ->"
+        " CASE WHEN get(cuts, reached + half - 1) <= x THEN reached + half ELSE reached END)"
+    )
+    # No value of the kind may reach any edge.
+    cell = f"CASE WHEN x IS NULL THEN 0 ELSE {found} END" if cuts else "0"
+    wanted, steps = "", ""
+    if ladder is not None:
+        wanted = ", CAST(coalesce(sum(steps), 0) AS STRING) AS total"
+        of_rung = write_ladder_steps(partial(_write_steps, kind), partial(_write_cut, kind), ladder)
+        steps = f"{of_rung} AS steps, "
+    sql = (
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached{wanted} FROM "
+        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts"
+        " FROM {rows} AS counted) AS beside) AS placed GROUP BY {group}cell"
+    )
+    return (BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql),)
+
+
+def _write_cut(kind: NumberKind, edge: Fraction) -> str | None:
+    cut = kind.cut(edge)
+    return None if cut is None else f"CAST('{cut}' AS {kind.name})"
+
+
+def _write_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return the steps of `x`, a decimal; NULL if it is missing."""
+    least, most = (_write_cut(kind, end * ends.step) for end in (ends.low, ends.high))
+    above = f" WHEN x >= {most} THEN {_whole(ends.high)}" if most is not None else ""
+    # No value of the kind reaches the lower end: all of them are clipped to it.
+    inside = ""
+    if least is not None:
+        write = _write_float_steps if kind.scale is None else partial(_write_exact_steps, kind)
+        inside = f" WHEN x >= {least} THEN {write(ends)}"
+    # What is missing comes first: it is no number below the lower end, and adds nothing.
+    steps = f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
+    # Sums of whole numbers of 64 bits could overflow, which is an error.
+    return f"CAST({steps} AS {WIDE})"
+
+
+def _whole(number: int, kind: str = "BIGINT") -> str:
+    return f"CAST('{number}' AS {kind})"
+
+
+def _write_float_steps(ends: StepRange) -> str:
+    """Return floor(x / step) of a float, for values inside the ends.
+
+    A number that is smaller than a step is not divided: the quotient might underflow to 0.
+    """
+    # The step is a power of two, so the product with its inverse is the exact quotient.
+    one, per, low, high = (
+        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (ends.step, 1 / ends.step, ends.low, ends.high)
+    )
+    near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
+    # `floor` gives whole numbers of 64 bits, and fails beyond: so the quotient is moved into the ends first.
+    return f"CASE {near} ELSE floor(greatest({low}, least({high}, x * {per}))) END"
+
+
+def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return floor(x / step) of a whole number or a decimal, for values inside the ends."""
+    scale = kind.scale or 0
+    # The ends as values of the kind: whatever x is, it is moved between them before anything is computed.
+    low, high = (_clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
+    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
+    # The step is a power of two, so its numerator or its denominator is 1.
+    factor, divisor = ends.step.denominator, ends.step.numerator
+    # Such ends are within half of the last digit around 0: only 0 lies between them.
+    if factor > (1 << 53) * 10**scale:
+        return _whole(0)
+    # A step beyond every value of the type: the sign decides.
+    if divisor > 1 and divisor * 10**scale > max(kind.largest, -kind.smallest):
+        return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
+    if kind.name in WHOLE_NUMBERS:
+        # The product is within 2^53, and shifting rounds down.
+        return f"(CAST({x} AS BIGINT) * {factor})" if factor > 1 else _shift(f"CAST({x} AS BIGINT)", divisor)
+    return _write_decimal_steps(kind, ends, low, high)
+
+
+def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
+    """Return the same of a decimal with ends that are given as numbers times 10^scale."""
+    scale, factor, divisor = kind.scale or 0, ends.step.denominator, ends.step.numerator
+    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
+    most, by = max(abs(low), abs(high)), divisor * 10**scale
+    # Decimals of 18 digits are whole numbers of 64 bits without their point, which is several times as fast.
+    if kind.largest < 10**18 and max(most * factor, by) < 1 << 60:
+        digits = f"CAST(x * {_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
+        product = f"(least(greatest({digits}, {_whole(low)}), {_whole(high)}) * {factor})"
+        # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted above 0.
+        lift = -(-most * factor // by)
+        return f"(({product} + {lift * by}) div {by} - {lift})" if by > 1 else product
+    if factor == 1:
+        below = f"CAST(floor(CAST({x} AS {_decimal(most, scale)})) AS {WIDE})"
+        # Within the ends of 64 bits it is a whole number like others.
+        if most < 1 << 62:
+            return _shift(f"CAST({below} AS BIGINT)", divisor)
+        return _divide(below, divisor)
+    more = len(str(factor))
+    value = _decimal(most, scale)
+    if len(str(most // 10**scale)) + scale + more + 1 <= _DIGITS:
+        return f"CAST(floor(CAST({x} AS {value}) * {_whole(factor, f'DECIMAL({more},0)')}) AS BIGINT)"
+    # The type of the product would have too many digits before the point, all of them 0. So the digits are
+    # multiplied without their point: at most 2^53 times 10^18, which has 34.
+    digits = f"CAST(replace(CAST({x} AS STRING), '.', '') AS DECIMAL({len(str(most))},0))"
+    return _divide(f"CAST({digits} * {_whole(factor, f'DECIMAL({more},0)')} AS {WIDE})", 10**scale)
+
+
+def _decimal(most: int, scale: int) -> str:
+    """Return the type of decimals up to a number times 10^scale."""
+    return f"DECIMAL({len(str(most // 10**scale)) + scale},{scale})"
+
+
+def _shift(whole: str, divisor: int) -> str:
+    """Return floor(whole / divisor) of a whole number of 64 bits; the divisor is a power of two."""
+    return f"shiftright({whole}, {min(divisor.bit_length() - 1, 63)})" if divisor > 1 else whole
+
+
+def _divide(whole: str, divisor: int) -> str:
+    """Return floor(whole / divisor) of a wide whole number, if it has 64 bits.
+
+    Never by `div`, which wraps on decimals. What the remainder leaves is divided without a rest.
+    """
+    by = _whole(divisor, WIDE)
+    rest = f"({whole} % {by})"
+    return f"(CAST(({whole} - {rest}) / {by} AS BIGINT) - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)"
+
+
+def _clamp_end(kind: NumberKind, end: Fraction) -> int:
+    """Return the least value of the kind at or above an end, times 10^scale, and within the kind."""
+    whole = -(-(end * 10 ** (kind.scale or 0)) // 1)
+    return int(min(max(whole, kind.smallest), kind.largest))
+
+
+def _unscaled(number: int, kind: NumberKind) -> str:
+    """Return a number of the kind from the number times 10^scale."""
+    scale = kind.scale or 0
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    text = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}" if scale else digits
+    return f"CAST('{'-' if number < 0 else ''}{text}' AS {kind.name})"
+
+
+def _write_totals(
+    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
+) -> str:
+    return added_up(
+        partial(_write_steps, kind), ranges, rows, grouped, squares=squares, text="STRING", wide=WIDE
+    )
+
+
+SPARK = Dialect(
+    words=SPARK_WORDS,
+    number=_write_number,
+    buckets=_write_buckets,
+    steps=_write_totals,
+    predicates=write_condition,
+)
+"""The SQL of Spark 4, under ANSI rules."""
