@@ -107,7 +107,8 @@ def test_a_batch_keeps_it_too(tmp_path, monkeypatch):
 
 def test_a_server_has_limits_of_its_own():
     with psycopg.connect(database(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS limited_memory (a int)")
+        connection.execute("CREATE SCHEMA limited")
+        connection.execute("CREATE TABLE limited.rows (a int)")
         with pytest.raises(InvalidParameter, match="a server has limits of its own"):
-            open_source(f"{database()}#limited_memory", memory_limit="1GB")
-        connection.execute("DROP TABLE limited_memory")
+            open_source(f"{database()}#limited.rows", memory_limit="1GB")
+        connection.execute("DROP SCHEMA limited CASCADE")

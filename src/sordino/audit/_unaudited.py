@@ -129,6 +129,15 @@ _UNAUDITED_GUARANTEES = (
         ),
     ),
     Unaudited(
+        name="ClippedAgain",
+        statement="Another look within a clip that was found costs its budget, whatever was released before.",
+        proof="clipped-again.md",
+        why=(
+            "its noise is that of audited claims, for the bounds that these prove; "
+            "how far the totals move is enumerated on small tables."
+        ),
+    ),
+    Unaudited(
         name="Session",
         statement="Counts of rows with a number and without move by as many rows as one unit has.",
         proof="numbers-share.md",
