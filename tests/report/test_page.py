@@ -110,7 +110,9 @@ def test_looks_without_an_epsilon_of_their_own_count_in_what_is_told():
     failing = make_report([document(total_epsilon=2.0, total_delta=1e-6)])
     assert "At epsilon = 2 a reader" in failing
     assert "but for a chance of 0.000001 (delta)" in failing
-    assert "page together" not in make_report([document(total_epsilon=2.0, total_delta=1e-6), document(id="1" * 32)])
+    assert "page together" not in make_report(
+        [document(total_epsilon=2.0, total_delta=1e-6), document(id="1" * 32)]
+    )
 
 
 def test_a_release_that_was_measured_again_tells_what_all_looks_cost():
