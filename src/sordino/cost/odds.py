@@ -114,7 +114,7 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     >>> say_odds_of(Pure(epsilon=1)) == say_odds(Fraction(1))
     True
     >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" may ")[2])
-    become certain of it to 0.19 %, but for a failure with a probability of 1e-06.
+    become certain of it to 0.22 %, but for a failure with a probability of 1e-06.
     """
     split = getattr(cost, "split_failure", None)
     failing, firm = (Fraction(0), cost) if split is None else split()
