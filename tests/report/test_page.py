@@ -166,6 +166,9 @@ def test_a_bounded_count_tells_what_is_true_of_all():
     assert "true counts may be higher" in seen.text
     whole = row | {"true_low": 7.0, "true_high": 11.0}
     assert "true number at least" not in make_report([document("histogram", rows=[whole])])
+    # A number of units counts each of them, with however many of its rows.
+    units = {"count": "units", "estimate": 9.0, "low": 7.0, "high": 11.0, "true_low": 7.0, "true_high": 11.0}
+    assert "true counts may be higher" not in make_report([document("count", max_rows=2, rows=[units])])
 
 
 def test_ends_are_told_as_they_are():

@@ -199,9 +199,14 @@ def _write_notes(told: Told) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("order_unclear") is True for row in told.rows):
         notes.append("Where the order is unclear, the item may be no larger than the next one.")
-    if told.number("max_rows") is not None and any(row.get("true_low") is not None for row in told.rows):
+    if told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each unit has; true counts may be higher.")
     return element("ul", *(element("li", quote(note)) for note in notes), class_="notes") if notes else None
+
+
+def _has_open_end(row: Mapping[str, Any]) -> bool:
+    """Tell whether nothing is known of how large the true count is: a number of units is never too low."""
+    return row.get("true_low") is not None and as_number(row.get("true_high")) is None
 
 
 def _write_details(told: Told) -> list[Markup]:
