@@ -66,7 +66,7 @@ def find_delta_files(top: Path) -> DeltaFiles:
     _check_features(top, table)
     keys = tuple(table.metadata().partition_columns)
     writers = _find_writers(top, table, keys)
-    entries = _list_entries(top, table)
+    entries = _list_entries(top, table, keys)
     found = {
         _locate(top, path): tuple(
             None if value is None else write(value) for write, value in zip(writers, values, strict=True)
@@ -105,7 +105,7 @@ def _read_log(top: Path) -> Any:
         # As an address, in which no letter of a path has another meaning.
         return DeltaTable(top.as_uri())
     # The package has errors of several kinds, and theirs may quote the log.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - see above
         refused = DataSourceError(
             f"The log of a table of Delta must be readable, and of a version that the installed deltalake "
             f"knows; that of {top} is not. {_REMEDY}"
@@ -155,15 +155,14 @@ def _find_writers(top: Path, table: Any, keys: Sequence[str]) -> list[Callable[[
     return [_WRITERS[types[key]] for key in keys]
 
 
-def _list_entries(top: Path, table: Any) -> list[tuple[str, tuple[Any, ...]]]:
+def _list_entries(top: Path, table: Any, keys: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:
     """Return the path of each file that counts, and its values of the partition columns."""
-    keys = tuple(table.metadata().partition_columns)
     try:
         added = table.get_add_actions()
         paths = added.column("path").to_pylist()
         # A table without partitions has no such column.
         values = added.column("partition").to_pylist() if keys else [{}] * len(paths)
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - as in `_read_log`
         refused = DataSourceError(
             f"The log of a table of Delta must be readable; that of {top} is not. {_REMEDY}"
         )

@@ -12,8 +12,8 @@ Questions run inside Spark; the rows stay where they are. Who is trusted with wh
   unit's part in either is bounded (docs/known-limits.md).
 
 A value that does not fit its declared type is missing, as Spark reads it; bytes that are no text in UTF-8 are
-no label. What Spark says of an error may hold a
-private value, so none of it is repeated, and what its client would log is muted for the time of a question.
+no label. What Spark says of an error may hold a private value, so none of it is repeated, and what its client
+would log is muted for the time of a question.
 """
 
 from __future__ import annotations
