@@ -257,6 +257,20 @@ def test_many_rows_are_what_each_is_alone(rows, rate, seed):
         assert found[row] == (-1 if wanted is None else wanted)
 
 
+@settings(max_examples=40)
+@given(rows_of_runs, st.integers(-30, 30), st.integers(0, 99))
+def test_empty_runs_of_any_depth_change_nothing(rows, depth, seed):
+    """A search fills its rows up with runs at the depth of no record, which may be a certain success."""
+    depths, lengths = lined_up(rows)
+    more = np.full((len(rows), 2), depth, dtype=np.int64)
+    padded = np.concatenate([depths, more], axis=1), np.concatenate([lengths, np.zeros_like(more)], axis=1)
+    found = [
+        first_successes(*given, Fraction(1, 7), Seeded(seed)).tolist()
+        for given in ((depths, lengths), padded)
+    ]
+    assert found[0] == found[1]
+
+
 def test_rows_that_floats_leave_open_are_decided_by_decimals(monkeypatch):
     depths, lengths = lined_up([[(3, 9), (1, 40)]] * 30)
     words = Seeded(2).words(30).tolist()
