@@ -18,7 +18,7 @@ from ledger.test_roles import charger, owner  # noqa: F401  (fixtures)
 from sordino.cost import ZCDP, Approximate, ApproximateZCDP, Pure
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
-from sordino.ledger.account import publishing
+from sordino.ledger.account import promises, publishing
 from sordino.ledger.renyi import Sums, spent_epsilon
 from sordino.ledger.store import sqlite
 from sordino.sheet import Sheet
@@ -293,7 +293,7 @@ def test_a_charge_by_a_cost_names_what_was_drawn_from_it(tmp_path):
 
 
 def test_noise_without_a_rho_is_turned_by_the_conversion_of_the_account(tmp_path, monkeypatch):
-    monkeypatch.setattr(publishing, "find_rho", lambda _: None)
+    monkeypatch.setattr(promises, "find_rho", lambda _: None)
     ledger = opened(tmp_path / "a.db", epsilon=2, delta=1e-5)
     session = sd.Session(shop(), unit=UNIT, ledger=ledger, name="orders")
     count = session.count(epsilon=0.5, noise="gaussian")
@@ -597,8 +597,8 @@ def test_a_field_that_is_taken_away_or_added_is_named(account):
             account.check_statement(text_of({name: tree[name] for name in tree if name != part}))
     with pytest.raises(InvalidParameter, match="more"):
         account.check_statement(text_of(tree | {"more": 1}))
-    with pytest.raises(InvalidParameter, match="promise.form must be at most 1"):
-        account.check_statement(text_of(edited(tree, ("promise", "form"), other)))
+    with pytest.raises(InvalidParameter, match="promise.form must be at most 2"):
+        account.check_statement(text_of(edited(tree, ("promise", "form"), lambda _: 3)))
 
 
 def test_a_statement_of_another_account_or_ledger_is_not_in_this_one(tmp_path):

@@ -16,8 +16,10 @@ import pytest
 import yaml
 
 import sordino as sd
+from sordino.errors import InvalidParameter
 from sordino.ledger import Charge
 from sordino.session.desk import Desk
+from sordino.statements.fields import FIELDS
 from study.shop import NAMES, STUDY, open_account, put_shop, spent
 
 FILES = {"results.json", "metrics.json", "report.html", "statement.yaml", *(f"{name}.csv" for name in NAMES)}
@@ -154,6 +156,22 @@ def test_the_statement_of_the_folder_holds(tmp_path):
     statement = (tmp_path / "out" / "statement.yaml").read_text(encoding="utf-8")
     assert open_account(tmp_path).check_statement(statement).sound
     assert "A shop" in statement
+    # It is about the study, with its own epsilon and all of its releases, and not about the account.
+    promise = yaml.safe_load(statement)["promise"]
+    assert (promise["about"], promise["study"], promise["run"]) == ("batch", "shop", "monday")
+    assert promise["guarantee"]["epsilon"] == "2"
+    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    assert promise["charge"] == results["charge"]
+    assert [one["name"] for one in promise["releases"]] == list(NAMES)
+
+
+def test_an_owner_who_says_too_much_is_refused_before_the_charge(tmp_path):
+    texts = [field.path for field in FIELDS if field.owner and field.kind == "text" and not field.words]
+    fields = [path for path in texts if "." in path]
+    words = "".join(f'{path} = "{"😀" * 8_000}"\n' for path in fields[:6])
+    text = f"{STUDY}\n[owner]\n{words}"
+    with pytest.raises(InvalidParameter, match="must fit into a statement of"):
+        sd.Study.load(put_shop(tmp_path, text))
 
 
 def test_a_second_start_pays_nothing_and_writes_the_same(tmp_path):

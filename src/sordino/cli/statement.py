@@ -29,10 +29,8 @@ NOT_WRITTEN = (
 @click.option(
     "--part",
     type=int,
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Which release, where a program has kept several of one batch.",
+    help="One release of a study, or of what a program asked for together; all of them unless said.",
 )
 @click.option(
     "--owner",
@@ -52,17 +50,18 @@ def publish(
     charge: str | None,
     url: str,
     account: str,
-    part: int,
+    part: int | None,
     owner: str | None,
     form: Literal["yaml", "json"],
     output: OutputFile | None,
 ) -> None:
-    """Write the statement of what an account promises, or a release that was made with --keep, by its ID.
+    """Write what an account promises, or by its ID a study, or a release that was made with --keep.
 
-    It costs nothing, stands in the history from then on, and is the same when it is made again. `sordino
-    verify` checks it.
+    The statement costs nothing, stands in the history from then on, and is the same when it is made again.
+    `sordino verify` checks it.
     """
-    COUNT("--part", part)
+    if part is not None:
+        COUNT("--part", part)
     # All that can be wrong is found before the history gets the statement.
     said = Owner() if owner is None else Owner.read(owner)
     if form == "yaml":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -15,8 +15,8 @@ from sordino.statements.owner import Owner
 from sordino.statements.record import build_record, list_missing
 from sordino.statements.trees import MOST_CHARACTERS, read_tree, write_yaml
 
-FORM = 1
-"""The number of the form of a statement; whoever changes a word that sordino writes there raises it."""
+FORMS = {"account": 1, "release": 1, "batch": 2}
+"""The form of a statement by what it is about; whoever changes a word that sordino writes there raises it."""
 AS = one_of("yaml", "json")
 _HEAD = (
     "# What is promised here stands in the history of a ledger; check it there:\n"
@@ -24,12 +24,18 @@ _HEAD = (
     "# `record` is made for the public registry of deployments of differential privacy.\n"
 )
 _NAME = "A statement"
+_MOST_LETTERS = MOST_CHARACTERS // 2
+# A ledger spells what is not ASCII, and a server takes events of a million characters.
+_MOST_SPELLED = 900_000
+# Of a statement about several releases: what it says at most of all of them, and of one beside its words.
+_LETTERS_ABOUT_ALL = 40_000
+_LETTERS_ABOUT_ONE = 500
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class PublicStatement:
-    """What a release or an account promises; `Ledger.publish` makes it.
+    """What a release, all releases of a study, or an account promises; `Ledger.publish` makes it.
 
     Attributes
     ----------
@@ -102,9 +108,10 @@ class PublicStatement:
                 f"A statement has record, promise and digest alone; got {unknown[0][:60]!r} as well."
             )
         form = tree["promise"].get("form")
-        if isinstance(form, int) and form > FORM:
+        newest = max(FORMS.values())
+        if isinstance(form, int) and form > newest:
             raise InvalidParameter(
-                f"promise.form must be at most {FORM}, which this version of sordino knows; got "
+                f"promise.form must be at most {newest}, which this version of sordino knows; got "
                 f"{str(form)[:20]}. Use a newer sordino."
             )
         return cls(**tree)
@@ -156,13 +163,32 @@ def _list_owners(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def check_size(statement: PublicStatement) -> None:
     """Refuse a statement that is too long to be read again, or to be recorded."""
-    most = MOST_CHARACTERS // 2
-    # A ledger spells what is not ASCII, and a server takes events of a million characters.
-    spelled = len(json.dumps(statement.to_dict())) > 4 * most
-    if spelled or len(statement.to_text("json")) > most:
+    if len(json.dumps(statement.to_dict())) > _MOST_SPELLED or len(statement.to_text("json")) > _MOST_LETTERS:
         raise InvalidParameter(
-            f"A statement must have at most {MOST_CHARACTERS // 2} characters; this one has more. Say less "
+            f"A statement must have at most {_MOST_LETTERS} characters; this one has more. Say less "
             "in the owner's part."
+        )
+
+
+def check_room(owner: Owner, asked: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse, before anything is charged, releases whose statement could be too long for `check_size`.
+
+    Parameters
+    ----------
+    owner : Owner
+        What the owner of the data says.
+    asked : sequence of mapping of str to object
+        What each of the releases asks for, JSON-ready.
+    """
+    said: list[Any] = [dict(owner.said), *asked]
+    # What is said is laid out line by line, and may stand there twice; the rest has a length that is known.
+    fixed = _LETTERS_ABOUT_ALL + _LETTERS_ABOUT_ONE * len(asked)
+    letters = fixed + 2 * len(json.dumps(said, ensure_ascii=False))
+    if letters > _MOST_LETTERS or fixed + 2 * len(json.dumps(said)) > _MOST_SPELLED:
+        raise InvalidParameter(
+            f"What a study asks for and its owner says must fit into a statement of {_MOST_LETTERS} "
+            f"characters; got {len(asked)} releases that may need {letters}. Say less, or make two studies "
+            "of it."
         )
 
 

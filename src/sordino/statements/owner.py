@@ -76,7 +76,7 @@ class Owner:
         Parameters
         ----------
         path : str or path
-            At most 2^18 characters, in UTF-8.
+            At most 2^19 characters, in UTF-8.
 
         Raises
         ------

@@ -24,6 +24,31 @@ _ADDED = {
     "epsilons; one of the two sums stays within its limit, and so do the deltas of releases that may fail.",
 }
 _FAILURES = " The deltas of releases that may fail are added beside them."
+_RELEASED = {
+    "account": (
+        "Many releases",
+        "All releases of an account with a budget for its whole life, charged before a row is read. What "
+        "does not fit in the budget is refused.",
+    ),
+    "batch": (
+        "Many releases",
+        "{number} releases that were charged together, in one step, before a row was read. They are some of "
+        "those of an account with a budget; what all of its releases promise together is the statement of "
+        "the account.",
+    ),
+    "release": (
+        "One release",
+        "One of the releases of an account with a budget; what they promise together is the statement of the "
+        "account.",
+    ),
+}
+"""What a statement is about: the word of the registry, and ours."""
+_WHOLE = {
+    "account": "What all releases of the account may lose together at most",
+    "batch": "What all of these releases may lose together at most, fixed before a row was read; what they "
+    "spent may be less",
+    "release": "What the release may lose at most, fixed before a row was read; what it spent may be less",
+}
 _SECURITY = (
     "Floating point: noise is drawn on whole numbers in exact arithmetic, so that no float decides about it"
     "{but}. Randomness: from the operating system, through AES-256-CTR. Timing: the running time of a "
@@ -77,7 +102,7 @@ def find_tier(owner: Owner) -> int:
 def _write_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
     """Return what sordino says in each of its fields, by its path."""
     guarantee = promise["guarantee"]
-    one_release = promise["about"] == "release"
+    released, details = _RELEASED[promise["about"]]
     return {
         "dp_variant.variant_name": guarantee["variant"],
         "privacy_loss.privacy_unit": _write_unit(promise["unit"]),
@@ -90,14 +115,8 @@ def _write_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         },
         "privacy_loss.privacy_parameters_details": _write_parameters(promise),
         "deployment_model.model_name": "Central",
-        "deployment_model.release_type": "One release" if one_release else "Many releases",
-        "deployment_model.release_type_details": (
-            "One of the releases of an account with a budget; what they promise together is the statement of "
-            "the account."
-            if one_release
-            else "All releases of an account with a budget for its whole life, charged before a row is read. "
-            "What does not fit in the budget is refused."
-        ),
+        "deployment_model.release_type": released,
+        "deployment_model.release_type_details": details.format(number=promise.get("charged")),
         "accounting.composition": _ADDED[promise["measure"]] + (_FAILURES if "failures" in guarantee else ""),
         "implementation.mechanisms": _write_mechanisms(promise),
     }
@@ -129,11 +148,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
         for name in ("epsilon", "delta", "rho", "failures", "divergence", "order")
         if name in guarantee
     )
-    whole = (
-        "What the release may lose at most, fixed before a row was read; what it spent may be less"
-        if promise["about"] == "release"
-        else "What all releases of the account may lose together at most"
-    )
+    whole = _WHOLE[promise["about"]]
     share = f" It is a share of account {promise['parent']}." if promise.get("parent") else ""
     shared = " It was charged together with others of one batch, and this is what all of them may lose."
     looks = promise.get("looks")

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
-MOST_CHARACTERS = 1 << 18
+MOST_CHARACTERS = 1 << 19
 """Of a file; a statement of a release has some five thousand."""
 MOST_LEVELS = 24
 _NO_YAML = (

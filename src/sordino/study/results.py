@@ -79,7 +79,7 @@ def _write_papers(folder: RunFolder, results: dict[str, Any], ledger: Ledger, ow
     """Write what is said about the releases: the statement, the report, and a line for monitors."""
     # The public registry takes YAML, which needs a library.
     form: Literal["yaml", "json"] = "yaml" if find_spec("yaml") is not None else "json"
-    statement = ledger.publish(owner=owner)
+    statement = ledger.publish(results["charge"], owner=owner)
     folder.write(f"statement.{form}", statement.to_text(form))
     write_report(folder, results, ledger, statement.to_dict())
     folder.write(METRICS, encode(make_metrics(results, ledger)))

@@ -21,6 +21,7 @@ from sordino.session.request import Progress
 from sordino.sheet import Sheet
 from sordino.sheet_text import make_document
 from sordino.statements import Owner
+from sordino.statements.document import check_room
 from sordino.study.document import Document
 from sordino.study.folder import RunFolder
 from sordino.study.plan import PlannedRelease, StudyPlan
@@ -160,6 +161,8 @@ class Study:
         self._ledger, self._account = locate_ledger(folder, url), account.name
         self._owner: Owner = guard(document, ("owner",), lambda: Owner(document.tree.get("owner", {})))
         self.releases = read_releases(document, self.budget, folder)
+        said = [{"name": one.name, **one.said} for one in self.releases]
+        guard(document, (), lambda: check_room(self._owner, said))
         self._document = document
 
     @classmethod
@@ -169,7 +172,7 @@ class Study:
         Parameters
         ----------
         path : str or path
-            A file in TOML of at most 2^18 characters. Files that it names are named from its folder.
+            A file in TOML of at most 2^19 characters. Files that it names are named from its folder.
 
         Raises
         ------

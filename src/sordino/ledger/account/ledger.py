@@ -301,9 +301,9 @@ class Ledger:
         return self._pages.sheet(key, COUNT("release.part", part) - 1)
 
     def publish(
-        self, key: str | None = None, *, part: int = 1, owner: Owner | None = None
+        self, key: str | None = None, *, part: int | None = None, owner: Owner | None = None
     ) -> PublicStatement:
-        """Return what a kept release or this account promises, and put the statement into the history.
+        """Return what kept releases or this account promise, and put the statement into the history.
 
         It is written for people who have neither the data nor the ledger: guarantee, unit, neighbors,
         mechanisms with the digests of their proofs, how costs add up, and where the history has it, in the
@@ -315,8 +315,9 @@ class Ledger:
         key : str, optional
             `Charge.id` of a release that the ledger has kept; without one it is the statement of the account,
             as it is after its last event.
-        part : int
-            Which release of a batch that was kept under this id, from 1.
+        part : int, optional
+            Which release of a batch or a study that was kept under this id, from 1; without it the statement
+            is about all of them together.
         owner : Owner, optional
             What nobody but the owner of the data can say. What is left out is marked as missing.
 
@@ -332,9 +333,8 @@ class Ledger:
         if owner is not None and not isinstance(owner, Owner):
             raise InvalidParameter(f"publish.owner must be an Owner; got a {type(owner).__name__}.")
         named = None if key is None else text(key, "key")
-        return publish(
-            self._store, self._pages, named, COUNT("publish.part", part), Owner() if owner is None else owner
-        )
+        one = None if part is None else COUNT("publish.part", part)
+        return publish(self._store, self._pages, named, one, Owner() if owner is None else owner)
 
     def check_statement(self, statement: str | PublicStatement) -> StatementCheck:
         """Compare a statement with the history of this account, field by field.
