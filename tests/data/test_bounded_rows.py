@@ -6,11 +6,12 @@ import random
 from collections import Counter, defaultdict
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
+from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
 from sordino.estimators import BucketGrid
 from support.rank_law import choose
 from support.tables import KINDS, columns, made
@@ -194,3 +195,35 @@ def test_rows_without_a_unit_count_for_nobody():
     rows = [(None, "a", 7.5), (1, "a", 7.5), (1, None, 7.5)]
     assert [sum(state[:-3]) for state in states(table(rows), rows=9, groups=4)] == [1, 0, 0, 0]
     assert [sum(state[:-3]) for state in states(pl.from_arrow(table(rows)), rows=9)] == [2]
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"], range(3)])
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_where_all_labels_may_count_nothing_is_chosen(labels, most):
+    chance = random.Random(5)
+    whole = isinstance(labels, range)
+    rows = [
+        (unit, chance.choice([0, 1, 2, 3, None]) if whole else chance.choice(["a", "b", "c", "z", None]))
+        for unit in range(40)
+        for _ in range(chance.randint(1, 9))
+    ]
+    frame = columns(rows, u=pa.int64(), i=pa.int64() if whole else pa.string())
+    domain = Domain.range(0, 3) if whole else labels
+    question = prepare_counts(
+        open_source(frame),
+        PrivacyUnit("u", max_rows=most),
+        kind="items",
+        item="i",
+        domain=domain,
+        salt=SALT,
+    )
+    # The salt is in the query where something is chosen.
+    assert (SALT.hex() in question.sql) == (len(labels) > most)
+    counts = question.run()
+    found = counts.at(np.arange(len(labels)))
+    owned = {(unit, item) for unit, item in rows if item in labels}
+    if len(labels) <= most:
+        assert found.tolist() == [sum(1 for _, item in owned if item == label) for label in labels]
+    else:
+        sizes = Counter(unit for unit, _ in owned)
+        assert found.sum() == sum(min(most, size) for size in sizes.values())

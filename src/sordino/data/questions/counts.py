@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -271,7 +271,7 @@ def prepare_counts(
         sql = labels_query(unit, kept, salt, words, plain, known.least, best)
     else:
         listed = known is None or known.numbered is None
-        sql = count_query(kind, unit, kept, salt, words, listed=listed)
+        sql = count_query(kind, unit, kept, salt, words, listed=listed, size=_find_size(known))
     question = CountQuestion(
         source=source,
         unit=unit,
@@ -375,11 +375,29 @@ def placed(kept: str, start: int, size: int, words: Words, *, unit: bool) -> str
     )
 
 
-def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Words, *, listed: bool) -> str:
+def _find_size(domain: Domain | None) -> int | None:
+    """Return how many labels there are, if that is known before rows are read."""
+    if domain is None or domain.hidden:
+        return None
+    if domain.numbered is not None:
+        return domain.numbered.size
+    return None if domain.known is None else len(domain.known)
+
+
+def count_query(
+    kind: Kind,
+    unit: PrivacyUnit,
+    kept: str,
+    salt: bytes,
+    words: Words,
+    *,
+    listed: bool,
+    size: int | None = None,
+) -> str:
     """Return the query; `kept` has the columns item and unit, as texts or NULL.
 
     If the domain is not listed, the items are positions. The counts themselves leave out missing values
-    (`count(unit)`, a join on `item`), which costs nothing.
+    (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels, if it is known.
     """
     if kind == "rows":
         if unit.max_rows is None:
@@ -392,6 +410,9 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
     if kind == "units":
         # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
         return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept} AS kept"
+    # No unit has more items than there are labels: where all of them may count, there is nothing to choose.
+    if size is not None and unit.max_rows is not None and size <= unit.max_rows:
+        unit = replace(unit, max_rows=None)
     counted = _count_items(
         unit, kept, salt, words, "item IN (SELECT label FROM labels)" if listed else "TRUE"
     )
