@@ -116,6 +116,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/use-a-notebook.md": put_nothing,
     "docs/how-to/read-messy-csv.md": put_nothing,
     "docs/how-to/read-other-files.md": put_nothing,
+    "docs/how-to/a-folder-of-parts.md": put_nothing,
 }
 
 # ---- running -----------------------------------------------------------------------------------------------

@@ -1,19 +1,24 @@
-"""A limit of memory is one of all engines of a question together, and changes no answer."""
+"""A limit of memory is one of all engines of a question together, and changes no answer; a limit of room is asked for before the charge."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
 
 import duckdb
 import polars as pl
 import psycopg
 import pytest
 
-from sordino import CsvFormat, PrivacyUnit, Session
-from sordino.data import open_source, prepare_counts
-from sordino.data.sources import engine as engines
-from sordino.data.sources.memory import LEAST, MEMORY, choose_memory, read_memory_limit
-from sordino.errors import InvalidParameter
+from sordino import Budget, CsvFormat, Ledger, PrivacyUnit, Session
+from sordino.data import open_source, prepare_counts, prepare_numbers
+from sordino.data.sources import engine as engines, memory
+from sordino.data.sources.memory import LEAST, MEMORY, Limits, choose_memory, read_limit
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.estimators import BucketGrid
 from support.postgres import database
 
+GRID = BucketGrid.geometric(lower=0, cap=64, growth=2)
 GOOD = {
     "2GB": 2 * 10**9, "2 gb": 2 * 10**9, "2G": 2 * 10**9, "1.5GiB": 3 << 29, "800MB": 800 * 10**6, "0.55GB": 550 * 10**6,
     1 << 30: 1 << 30, str(LEAST): LEAST, "512MiB": LEAST, "1TB": 10**12,
@@ -39,13 +44,13 @@ BAD = [
 
 @pytest.mark.parametrize("said", GOOD)
 def test_sizes_are_read(said):
-    assert read_memory_limit("memory_limit", said) == GOOD[said]
+    assert read_limit("memory_limit", said) == GOOD[said]
 
 
 @pytest.mark.parametrize("said", BAD)
 def test_what_is_no_size_is_refused(said):
     with pytest.raises(InvalidParameter, match="memory_limit must be a size of at least 512 MiB"):
-        read_memory_limit("memory_limit", said)
+        read_limit("memory_limit", said)
 
 
 def list_limits(monkeypatch, run):
@@ -112,3 +117,89 @@ def test_a_server_has_limits_of_its_own():
         with pytest.raises(InvalidParameter, match="a server has limits of its own"):
             open_source(f"{database()}#limited.rows", memory_limit="1GB")
         connection.execute("DROP SCHEMA limited CASCADE")
+
+
+# ---- room on the disk ------------------------------------------------------------------------------------------------
+
+HUGE = "900000TB"
+
+
+@pytest.fixture
+def account(tmp_path):
+    pl.DataFrame({"user": ["u", "v"], "n": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    return Ledger.create(
+        tmp_path / "budget.db",
+        account="t",
+        budget=Budget(epsilon=3),
+        adjacency="add-remove",
+        unit="user",
+        source=tmp_path / "t.parquet",
+    )
+
+
+def test_room_that_is_not_free_is_refused_before_the_charge(tmp_path, account, monkeypatch):
+    unit = PrivacyUnit("user", max_rows=1)
+    with Session(tmp_path / "t.parquet", unit=unit, ledger=account, temp_limit=HUGE) as session:
+        for ask in (session.count, session.plan.count):
+            with pytest.raises(
+                InvalidParameter, match=r"temp_limit \(--temp-limit\) must be at most what is free in"
+            ):
+                ask(epsilon=1)
+    assert account.remaining == 3
+    # It is looked at before each charge: a session may be open for long.
+    with Session(tmp_path / "t.parquet", unit=unit, ledger=account, temp_limit="512MiB") as session:
+        session.count(epsilon=1)
+        monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: SimpleNamespace(free=LEAST - 1))
+        with pytest.raises(InvalidParameter, match="Set TMPDIR to a folder with more room"):
+            session.sum("n", epsilon=1, lower=0, cap=10)
+        monkeypatch.setattr(memory.shutil, "disk_usage", lambda _: SimpleNamespace(free=LEAST))
+        session.count(epsilon=1)
+    assert account.remaining == 1
+
+
+def test_every_engine_gets_it(tmp_path, monkeypatch):
+    pl.DataFrame({"user": ["u"], "n": [1]}).write_parquet(tmp_path / "t.parquet")
+    seen = []
+    true = engines.Engine.close_doors
+
+    def close(self, paths):
+        true(self, paths)
+        seen.extend(self.connection.execute("SELECT current_setting('max_temp_directory_size')").fetchone())
+
+    monkeypatch.setattr(engines.Engine, "close_doors", close)
+    for limit, said in (("1GiB", ["1.0 GiB"] * 2), (None, ["90% of available disk space"] * 2)):
+        source = open_source(tmp_path / "t.parquet", temp_limit=limit)
+        question = prepare_counts(source, PrivacyUnit("user"), kind="units")
+        seen.clear()
+        question.run()
+        assert seen == said
+
+
+@pytest.mark.parametrize("temp", [1 << 20, None])
+def test_what_needs_more_room_ends_in_the_constant_sentence_and_stays_charged(tmp_path, temp):
+    path = tmp_path / "long.parquet"
+    who = "repeat('a long name ', 20) || (i * 7919) % 300000"
+    duckdb.sql(
+        f"COPY (SELECT {who} AS user, i % 13 AS n FROM range(600000) t(i)) TO '{path}' (ROW_GROUP_SIZE 10000)"
+    )
+    source = open_source(path)
+    source = replace(source, backend=replace(source.backend, limits=Limits(memory=200 << 20, temp=temp)))
+    question = prepare_numbers(
+        source, PrivacyUnit("user", max_rows=1), column="n", grid=GRID, salt=b"0123456789abcdef"
+    )
+    if temp is None:
+        [counts] = question.run()
+        assert counts.counts.sum() == 300_000
+    else:
+        with pytest.raises(DataSourceError) as caught:
+            question.run()
+        assert str(caught.value) == str(DataSourceError.after_charge())
+
+
+def test_a_server_has_no_room_of_ours():
+    with psycopg.connect(database(), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA roomy")
+        connection.execute("CREATE TABLE roomy.rows (a int)")
+        with pytest.raises(InvalidParameter, match="temp_limit is for tables that our own engine reads"):
+            open_source(f"{database()}#roomy.rows", temp_limit="1GB")
+        connection.execute("DROP SCHEMA roomy CASCADE")

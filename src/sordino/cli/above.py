@@ -268,8 +268,9 @@ def watch(
         raise InvalidParameter("stdin must be open: it brings the answers.")
     # Of answers on standard input nothing is assumed.
     refuse_shape(run)
-    if csv.memory_limit is not None:
-        raise InvalidParameter("--memory-limit is for tables: answers on standard input are read one by one.")
+    for name, limit in (("--memory-limit", csv.memory_limit), ("--temp-limit", csv.temp_limit)):
+        if limit is not None:
+            raise InvalidParameter(f"{name} is for tables: answers on standard input are read one by one.")
     mechanism = _build_stream_mechanism(vector, statement, adjacency)
     form = make_csv_format(csv)
     if run.dry_run:

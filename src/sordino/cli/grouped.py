@@ -70,6 +70,7 @@ HEADINGS = {
         "--thousands",
         "--date-format",
         "--memory-limit",
+        "--temp-limit",
         "--plink",
     ],
     "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],

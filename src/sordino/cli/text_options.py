@@ -9,7 +9,7 @@ import click
 
 from sordino.cli.options import gather
 from sordino.data.csv.column_types import PLAIN_DATE
-from sordino.data.sources.memory import read_memory_limit
+from sordino.data.sources.memory import read_limit
 
 
 def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -93,8 +93,8 @@ NULL = click.option(
 )
 
 
-def _read_memory(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    return None if value is None else read_memory_limit("--memory-limit", value)
+def _read_limit(_context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else read_limit(parameter.opts[0], value)
 
 
 DATE_FORMAT = click.option(
@@ -106,16 +106,22 @@ DATE_FORMAT = click.option(
 )
 MEMORY_LIMIT = click.option(
     "--memory-limit",
-    callback=_read_memory,
+    callback=_read_limit,
     metavar="SIZE",
     help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder.",
+)
+TEMP_LIMIT = click.option(
+    "--temp-limit",
+    callback=_read_limit,
+    metavar="SIZE",
+    help="Room that it may use there, such as 50GB; refused before the charge if less is free.",
 )
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class CsvOptions:
-    """How a source is written, if it is text, and with how much memory it is read."""
+    """How a source is written, if it is text, and with how much memory and room it is read."""
 
     delimiter: str
     encoding: str
@@ -125,10 +131,11 @@ class CsvOptions:
     thousands: str = ""
     date_format: str = PLAIN_DATE
     memory_limit: int | None = None
+    temp_limit: int | None = None
 
 
 _TEXTS = (NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
-csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT)
+csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT, TEMP_LIMIT)
 # For what asks an engine nothing about many rows.
 form_options = gather("csv", CsvOptions, *_TEXTS)
 # For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.

@@ -191,7 +191,13 @@ def open_session(
     if ledger is None and not run.dry_run:
         _say_that_nobody_pays(run)
     with Session(
-        source, unit=whom, ledger=ledger, entropy=entropy, csv=form, memory_limit=csv.memory_limit
+        source,
+        unit=whom,
+        ledger=ledger,
+        entropy=entropy,
+        csv=form,
+        memory_limit=csv.memory_limit,
+        temp_limit=csv.temp_limit,
     ) as session:
         yield session
 

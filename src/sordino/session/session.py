@@ -62,6 +62,10 @@ class Session(SessionBase):
         How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond goes to a
         private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for
         servers.
+    temp_limit : int or str, optional
+        How many bytes it may write there, at least 512 MiB, such as "50GB". What is not free there is refused
+        before each charge; a release that needs more than it was given ends after its charge. Not for
+        servers.
 
     Raises
     ------

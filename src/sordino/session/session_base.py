@@ -44,6 +44,7 @@ class SessionBase:
         name: str | None = None,
         ladder: Ladder | None = None,
         memory_limit: int | str | None = None,
+        temp_limit: int | str | None = None,
     ) -> None:
         # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
@@ -57,7 +58,9 @@ class SessionBase:
         self._batch: Batch | None = None
         memory = None if ladder is None else Memory(ladder, self)
         self._form = csv or CsvFormat()
-        opened = open_source(source, csv=self._form, name=name, memory_limit=memory_limit)
+        opened = open_source(
+            source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
+        )
         self._desk = Desk(opened, unit, payer, entropy, memory, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:

@@ -295,8 +295,8 @@ class Study:
         return Ledger.open(self._ledger, account=self._account)
 
     def _open_starter(self, ledger: Ledger) -> Starter:
-        path, form, memory = self._source
-        source = open_source(path, csv=form, memory_limit=memory)
+        path, form, memory, temp = self._source
+        source = open_source(path, csv=form, memory_limit=memory, temp_limit=temp)
         desk = Desk(source, self.unit, ledger, SYSTEM, form=form)
         return Starter(self._document, self.budget, form, desk)
 

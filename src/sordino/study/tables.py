@@ -19,7 +19,7 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.data import CsvFormat, PrivacyUnit
-from sordino.data.sources.memory import read_memory_limit
+from sordino.data.sources.memory import read_limit
 from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.store import store_at
@@ -164,7 +164,8 @@ def guard(document: Document, place: tuple[str | int, ...], build: Any) -> Any:
     raise refused
 
 
-SOURCE_KEYS = ("path", "memory_limit", *list_names(CsvFormat))
+_LIMITS = ("memory_limit", "temp_limit")
+SOURCE_KEYS = ("path", *_LIMITS, *list_names(CsvFormat))
 UNIT_KEYS = ("row", *list_names(PrivacyUnit))
 
 
@@ -174,6 +175,7 @@ class StudySource(NamedTuple):
     path: str
     form: CsvFormat
     memory_limit: int | None
+    temp_limit: int | None
 
 
 def read_source(document: Document, folder: str) -> StudySource:
@@ -185,18 +187,20 @@ def read_source(document: Document, folder: str) -> StudySource:
         document.refuse(
             ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
         )
-    memory = said.pop("memory_limit", None)
-    if memory is not None:
-        memory = guard(
-            document,
-            ("source", "memory_limit"),
-            lambda: read_memory_limit("source.memory_limit", memory),
-        )
+    limits = {name: _read_limit(document, name, said.pop(name, None)) for name in _LIMITS}
     columns = said.get("columns")
     if isinstance(columns, list):
         said["columns"] = tuple(columns)
     form = guard(document, ("source",), lambda: CsvFormat(**said))
-    return StudySource(locate_source(folder, document.expand(path, ("source", "path"))), form, memory)
+    place = locate_source(folder, document.expand(path, ("source", "path")))
+    return StudySource(place, form, **limits)
+
+
+def _read_limit(document: Document, name: str, said: Any) -> int | None:
+    if said is None:
+        return None
+    found: int = guard(document, ("source", name), lambda: read_limit(f"source.{name}", said))
+    return found
 
 
 def locate_source(folder: str, source: str) -> str:

@@ -42,6 +42,7 @@ from sordino.data.questions.domain import Domain
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import EMBEDDED
 from sordino.data.sources.engine import Engine, Progress, after_charge, scanning
+from sordino.data.sources.memory import NO_LIMITS
 from sordino.data.sources.source import ReaderBackend, Source
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.remnants import no_remnants
@@ -266,7 +267,7 @@ class RecordQuestion:
                         _find_ordered_reader(self.source),
                         self.indices,
                         ordered=True,
-                        memory=getattr(self.source.backend, "memory", None),
+                        limits=getattr(self.source.backend, "limits", NO_LIMITS),
                     )
                 )
                 # Announced first, so that an interrupt reaches a query that is just beginning.

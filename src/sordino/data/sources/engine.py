@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sordino.data.csv.lines import TextBatch
 from sordino.data.sources.arrow_stream import TextStream
-from sordino.data.sources.memory import choose_memory
+from sordino.data.sources.memory import NO_LIMITS, Limits, choose_memory
 from sordino.errors import DataSourceError
 from sordino.remnants import no_remnants
 
@@ -117,12 +117,12 @@ class Engine:
     """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, *, ordered: bool, memory: int | None = None
+        self, connection: duckdb.DuckDBPyConnection, *, ordered: bool, limits: Limits = NO_LIMITS
     ) -> None:
         self.connection = connection
         self.measure: Callable[[], float] | None = None
         self.rows = ""
-        self._ordered, self._memory = ordered, memory
+        self._ordered, self._limits = ordered, limits
         self._open = True
         # Another thread watches the progress: it must not touch a connection that is being closed.
         self._lock = threading.Lock()
@@ -141,7 +141,7 @@ class Engine:
             A statement that attaches one of them.
         """
         source = self._beside.enter_context(
-            engine(ordered=self._ordered, memory=self._memory, evaluates=False)
+            engine(ordered=self._ordered, limits=self._limits, evaluates=False)
         )
         if attach:
             source.connection.execute(attach)
@@ -255,15 +255,15 @@ def _number_labels(labels: Sequence[str]) -> TextBatch:
 
 
 @contextmanager
-def engine(*, ordered: bool = False, memory: int | None = None, evaluates: bool = True) -> Iterator[Engine]:
+def engine(*, ordered: bool = False, limits: Limits = NO_LIMITS, evaluates: bool = True) -> Iterator[Engine]:
     """Open an engine; its folder for what does not fit in memory is private and removed at the end.
 
     Parameters
     ----------
     ordered : bool
         Whether rows come in the order of the source, whichever of several threads is first.
-    memory : int or None
-        The limit of bytes for all engines that answer a question together; None: the default for each.
+    limits : Limits
+        What is allowed to all engines that answer a question together.
     evaluates : bool
         Whether it computes, or reads files for one that does.
     """
@@ -273,16 +273,19 @@ def engine(*, ordered: bool = False, memory: int | None = None, evaluates: bool 
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "memory_limit": f"{choose_memory(memory, evaluates=evaluates)}B",
+            "memory_limit": f"{choose_memory(limits.memory, evaluates=evaluates)}B",
             "preserve_insertion_order": "true" if ordered else "false",
             "python_enable_replacements": "false",
             "temp_directory": folder,
         }
         connection = duckdb.connect(":memory:", config=config)
-        opened = Engine(connection, ordered=ordered, memory=memory)
+        opened = Engine(connection, ordered=ordered, limits=limits)
         try:
             _measure_progress(connection)
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
+            if limits.temp is not None:
+                # As a setting of the connection: among those that it is opened with it bounds nothing.
+                connection.execute(f"SET max_temp_directory_size = '{limits.temp}B'")
             # Otherwise a block of rows with 2 GiB of text could not be handed on.
             connection.execute("SET arrow_large_buffer_size = true")
             # The text of a time must not depend on the machine.
@@ -305,10 +308,10 @@ def _measure_progress(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def scanning(
-    reader: Reader, indices: Sequence[int], *, ordered: bool = False, memory: int | None = None
+    reader: Reader, indices: Sequence[int], *, ordered: bool = False, limits: Limits = NO_LIMITS
 ) -> Iterator[Engine]:
     """Open an engine in which `rows` are the rows of a source."""
-    with engine(ordered=ordered, memory=memory) as opened:
+    with engine(ordered=ordered, limits=limits) as opened:
         opened.rows = reader.relation(opened, indices)
         # This engine opens no file at all: whatever opens files is an engine beside it.
         opened.close_doors(())

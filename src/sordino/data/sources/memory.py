@@ -1,10 +1,13 @@
-"""How much memory an engine may use before it writes to its private folder."""
+"""How much memory an engine may use before it writes to its private folder, and how much room there."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import Any, final
 
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
@@ -14,6 +17,45 @@ MEMORY = 4 << 30
 
 LEAST = 512 << 20
 """The smallest limit: with less, whether an engine gets along would depend on how long texts are."""
+
+
+@final
+@dataclass(frozen=True)
+class Limits:
+    """What somebody allows the engines of one question.
+
+    Parameters
+    ----------
+    memory : int or None
+        How many bytes of memory all of them may use together; None: the default for each.
+    temp : int or None
+        How many bytes each may write to its private folder; None: most of what is free there.
+    """
+
+    memory: int | None = None
+    temp: int | None = None
+
+    def check_room(self) -> None:
+        """Refuse, before anything is charged, what the disk has no room for.
+
+        Both numbers that are compared are public: the limit, and what anybody sees of the machine. How much
+        room a question takes follows from the rows, and is not looked at.
+
+        Raises
+        ------
+        InvalidParameter
+            If less is free than `temp`.
+        """
+        folder = tempfile.gettempdir()
+        if self.temp is not None and shutil.disk_usage(folder).free < self.temp:
+            raise InvalidParameter(
+                f"temp_limit (--temp-limit) must be at most what is free in {folder}, where the engine "
+                "writes what is beyond its memory; less is free. Set TMPDIR to a folder with more room, "
+                "or give less."
+            )
+
+
+NO_LIMITS = Limits()
 
 _UNITS = {
     "": 1,
@@ -29,7 +71,7 @@ _UNITS = {
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?\s*([KMGT]I?)?B?", re.ASCII | re.IGNORECASE)
 
 
-def read_memory_limit(name: str, value: Any) -> int:
+def read_limit(name: str, value: Any) -> int:
     """Return a size in bytes: a whole number, or a text such as "2GB", "1.5 GiB" or "800MB".
 
     Raises

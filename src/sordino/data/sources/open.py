@@ -17,7 +17,7 @@ from sordino.data.csv.lines import UNREADABLE_LINES, CsvFormat, marks_of, refuse
 from sordino.data.csv.reader import open_csv
 from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
 from sordino.data.sources.files import find_files
-from sordino.data.sources.memory import read_memory_limit
+from sordino.data.sources.memory import Limits, read_limit
 from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
@@ -34,6 +34,7 @@ def open_source(
     csv: CsvFormat | None = None,
     name: str | None = None,
     memory_limit: int | str | None = None,
+    temp_limit: int | str | None = None,
 ) -> Source:
     """Open a table: read its names and declared types, and no row.
 
@@ -52,6 +53,9 @@ def open_source(
         What a ledger calls a table in memory, as `name:NAME`; without it such a table has no identity.
     memory_limit : int or str, optional
         How many bytes of memory our engine may use, such as "2GB", before it writes to a private folder.
+    temp_limit : int or str, optional
+        How many bytes it may write there, such as "50GB". What is not free when a question is prepared is
+        refused.
 
     Returns
     -------
@@ -74,7 +78,10 @@ def open_source(
     >>> open_source(polars.DataFrame({"item": ["a"], "user": [1]})).columns["user"]
     'BIGINT'
     """
-    memory = None if memory_limit is None else read_memory_limit("memory_limit", memory_limit)
+    limits = Limits(
+        memory=None if memory_limit is None else read_limit("memory_limit", memory_limit),
+        temp=None if temp_limit is None else read_limit("temp_limit", temp_limit),
+    )
     form = CsvFormat() if csv is None else csv
     if not isinstance(form, CsvFormat):
         raise InvalidParameter(f"csv must be a CsvFormat; got {shown(csv)}.")
@@ -94,17 +101,17 @@ def open_source(
         refuse_declarations(
             form, "a source other than CSV, JSON lines and Excel, whose columns have types of their own"
         )
-    return opened if memory is None else _limit_memory(opened, memory)
+    return opened if limits == Limits() else _limit_engines(opened, limits)
 
 
-def _limit_memory(opened: Source, memory: int) -> Source:
-    # Nor would anybody apply a limit to the memory of a server.
+def _limit_engines(opened: Source, limits: Limits) -> Source:
+    # Nor would anybody apply a limit to a server.
     if not isinstance(opened.backend, ReaderBackend):
         raise InvalidParameter(
-            "memory_limit is for tables that our own engine reads; a server has limits of its own, which its "
-            "administrator sets. Leave it out."
+            f"{'temp_limit' if limits.memory is None else 'memory_limit'} is for tables that our own engine "
+            "reads; a server has limits of its own, which its administrator sets. Leave it out."
         )
-    return replace(opened, backend=replace(opened.backend, memory=memory))
+    return replace(opened, backend=replace(opened.backend, limits=limits))
 
 
 def share_readings(source: Source) -> tuple[Source, Readings | None]:
@@ -117,7 +124,7 @@ def share_readings(source: Source) -> tuple[Source, Readings | None]:
     if not isinstance(backend, ReaderBackend):
         return source, None
     # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
-    readings = Readings(spools=source.texts, memory=backend.memory)
+    readings = Readings(spools=source.texts, limits=backend.limits)
     return replace(source, backend=replace(backend, readings=readings)), readings
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import final
 
 from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Scan, engine, scanning
+from sordino.data.sources.memory import NO_LIMITS, Limits
 
 Labels = tuple[str, ...] | None
 Question = tuple[str, Sequence[str] | None]
@@ -31,8 +32,8 @@ class Readings:
     ----------
     spools : bool
         Whether rows are taken into a table once, and each question reads them from there.
-    memory : int or None
-        How many bytes each of its engines may use, with one that reads files for it.
+    limits : Limits
+        What is allowed to each of its engines, with one that reads files for it.
     """
 
     __slots__ = (
@@ -40,7 +41,7 @@ class Readings:
         "_asked",
         "_indices",
         "_kept",
-        "_memory",
+        "_limits",
         "_rehearsed",
         "_spool",
         "_spools",
@@ -48,8 +49,8 @@ class Readings:
         "opened",
     )
 
-    def __init__(self, *, spools: bool, memory: int | None = None) -> None:
-        self._spools, self._memory = spools, memory
+    def __init__(self, *, spools: bool, limits: Limits = NO_LIMITS) -> None:
+        self._spools, self._limits = spools, limits
         # All columns that a question may need, and how often each query will be asked: known before a row is
         # read, because every question is rehearsed.
         self._indices: set[int] = set()
@@ -81,15 +82,15 @@ class Readings:
             def begin(kept: Kept | None) -> tuple[Engine, bool]:
                 if not (self._spools and self._indices.issuperset(indices)):
                     self.opened += 1
-                    return stack.enter_context(scanning(reader, indices, memory=self._memory)), False
+                    return stack.enter_context(scanning(reader, indices, limits=self._limits)), False
                 rows = self._fill(reader, scan)
                 if kept is None:
                     return stack.enter_context(
-                        scanning(_SpooledRows(rows), indices, memory=self._memory)
+                        scanning(_SpooledRows(rows), indices, limits=self._limits)
                     ), False
                 numbers = self._choose(kept, rows, indices, scan)
                 places = (0,) if kept.labels is None else (0, 1)
-                return stack.enter_context(scanning(_SpooledRows(numbers), places, memory=self._memory)), True
+                return stack.enter_context(scanning(_SpooledRows(numbers), places, limits=self._limits)), True
 
             scan.begin = begin
             yield scan
@@ -115,7 +116,7 @@ class Readings:
     def _fill(self, reader: Reader, scan: _SharedScan) -> Engine:
         """Return the engine that has the rows, which are read now if they were not yet."""
         if self._spool is None:
-            opened = self._stack.enter_context(engine(memory=self._memory))
+            opened = self._stack.enter_context(engine(limits=self._limits))
             # From here on an interrupt reaches it, and its progress is seen.
             scan.opened = opened
             rows = reader.relation(opened, sorted(self._indices))
@@ -130,7 +131,7 @@ class Readings:
         key = kept.alone, None if kept.labels is None else tuple(kept.labels)
         if key not in self._kept:
             # It evaluates rows that come as a stream, once; from then on it only hands on what it has chosen.
-            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices, memory=self._memory))
+            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices, limits=self._limits))
             scan.opened = opened
             group = "" if kept.labels is None else ", grp AS c1"
             opened.keep("spool", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)

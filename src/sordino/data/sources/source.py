@@ -20,6 +20,7 @@ from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
+from sordino.data.sources.memory import NO_LIMITS, Limits
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter
@@ -89,24 +90,26 @@ class ReaderBackend:
         What makes the rows.
     readings : Readings, optional
         What the questions of one batch share.
-    memory : int, optional
-        How many bytes its engines may use together.
+    limits : Limits
+        What is allowed to its engines.
     """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
     readings: Readings | None = None
-    memory: int | None = None
+    limits: Limits = NO_LIMITS
     dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
         if self.readings is not None:
             return self.readings.scan(self.reader, indices)
-        return _scan_in_engine(self.reader, indices, self.memory)
+        return _scan_in_engine(self.reader, indices, self.limits)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask a fresh engine, unless another question of the same batch was the same."""
+        # Each time, because a session may be open for long.
+        self.limits.check_room()
         fresh = asked if self.readings is None else self.readings.list_fresh(asked)
         if fresh:
             rehearsed(columns, fresh)
@@ -115,8 +118,8 @@ class ReaderBackend:
 
 
 @contextmanager
-def _scan_in_engine(reader: Reader, indices: Sequence[int], memory: int | None) -> Iterator[Scan]:
-    with scanning(reader, indices, memory=memory) as opened:
+def _scan_in_engine(reader: Reader, indices: Sequence[int], limits: Limits) -> Iterator[Scan]:
+    with scanning(reader, indices, limits=limits) as opened:
         yield opened
 
 
