@@ -75,10 +75,10 @@ def test_a_row_more_moves_one_count_by_one():
 def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convicted(monkeypatch):
     """There nothing is compared with an edge, because missing numbers are there; a row beside another edge then moves a thousand others."""
 
-    def believed(kind, grid):
+    def believed(kind, grid, steps):
         return tuple(
             replace(query, sql=query.sql.replace("greatest(1, ", "greatest(0, "))
-            for query in bucket_queries(kind, grid)
+            for query in bucket_queries(kind, grid, steps)
         )
 
     monkeypatch.setattr(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple, final
@@ -25,6 +26,7 @@ DIGITS = 18
 """Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128 bits."""
 
 _BEYOND_HUGEINT = 1 << 127
+_BEYOND_BIGINT = 1 << 63
 
 
 @final
@@ -225,29 +227,41 @@ def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
         min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
         for end in (ends.low, ends.high)
     )
-    # Moved into the public ends before it is multiplied, so that the product fits into 128 bits.
-    unscaled = (
-        f"least(greatest({_write_unscaled_number(scale)}, {_cast_whole(low, 'HUGEINT')}),"
-        f" {_cast_whole(high, 'HUGEINT')})"
-    )
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * top
-    if factor > 1 and factor * max(abs(low), abs(high)) >= _BEYOND_HUGEINT:
+    most = factor * max(abs(low), abs(high))
+    # Whole numbers of 64 bits are divided several times as fast as those of 128. These ends are public, and
+    # so is the type of the column.
+    short = kind.smallest >= -_BEYOND_BIGINT and kind.largest < _BEYOND_BIGINT
+    wide = "BIGINT" if short and max(most, divisor) < _BEYOND_BIGINT else "HUGEINT"
+    unscaled = _write_unscaled_number(kind, low, high, wide)
+    if factor > 1 and most >= _BEYOND_HUGEINT:
         # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at most
         # 2^112 / factor: only 0 lies between them.
         return _cast_whole(0)
     # A step is larger than every value of the type, so the sign decides.
     if divisor >= _BEYOND_HUGEINT:
         return f"CASE WHEN {unscaled} >= 0 THEN {_cast_whole(0)} ELSE {_cast_whole(-1)} END"
-    product = f"({unscaled} * {_cast_whole(factor, 'HUGEINT')})" if factor > 1 else unscaled
+    product = f"({unscaled} * {_cast_whole(factor, wide)})" if factor > 1 else unscaled
+    if divisor == 1:
+        return f"CAST({product} AS BIGINT)"
     # The division cuts off toward zero, so a negative remainder takes one off.
-    by = _cast_whole(divisor, "HUGEINT")
+    by = _cast_whole(divisor, wide)
     return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
 
 
-def _write_unscaled_number(scale: int) -> str:
-    """Return 10^scale x as a whole number of 128 bits.
+def _write_unscaled_number(kind: NumberKind, low: int, high: int, wide: str) -> str:
+    """Return 10^scale x as a whole number, moved into public ends that are given so, too.
 
-    The digits are read as a text: a product of decimals might not fit into a decimal.
+    It is moved there before it is multiplied, so that the product fits.
     """
-    return "CAST(x AS HUGEINT)" if scale == 0 else "CAST(replace(CAST(x AS VARCHAR), '.', '') AS HUGEINT)"
+    if kind.scale and wide == "BIGINT":
+        ends = (format(Decimal(end).scaleb(-kind.scale), "f") for end in (low, high))
+        least, most = (_cast_end(end, kind) for end in ends)
+        # At most 18 digits and one more for each behind the point: the type of the product is made so wide.
+        roomy = f"DECIMAL({len(str(kind.largest)) + kind.scale + 1},{kind.scale})"
+        tens = _cast_whole(10**kind.scale, f"DECIMAL({kind.scale + 1},0)")
+        return f"CAST(CAST(least(greatest(x, {least}), {most}) AS {roomy}) * {tens} AS BIGINT)"
+    # The digits are read as a text: a product of long decimals might not fit into a decimal.
+    x = f"CAST(replace(CAST(x AS VARCHAR), '.', '') AS {wide})" if kind.scale else f"CAST(x AS {wide})"
+    return f"least(greatest({x}, {_cast_whole(low, wide)}), {_cast_whole(high, wide)})"
