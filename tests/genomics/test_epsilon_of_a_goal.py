@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 import sordino as sd
+from sordino.genomics.choose import choose_for_goal
 from sordino.plan.goals import GRID
 
 SIZES = {"markers": 15, "families": 150}
@@ -27,6 +28,29 @@ def test_the_smallest_epsilon_is_found(more, wished):
     place = GRID.index(found)
     for less in (place - 1, place - 10, place - 40, place - 200):
         assert success(GRID[less], **more) < wished / 100
+
+
+@pytest.mark.parametrize(("enough", "k"), [(0.3, 3), (0.9, 3), (0.6, 1)])
+def test_what_is_not_enough_is_not_looked_at_to_its_end_and_decides_the_same(enough, k):
+    several = {"scale": "sqrt", "method": None, "beta": None, "damping": None, "exact": False}
+    for epsilon in (1, 6, 12, 15, 18, 30, 90):
+        asked = {**SIZES, "epsilon": Fraction(epsilon), "k": k}
+        whole = sd.genomics.choose_method(**asked)
+        found = choose_for_goal(enough, **asked, **several)
+        assert (found.success >= enough) == (whole.success >= enough)
+        # What is said of those that are not enough is too much, never too little.
+        known = {one.name: one.success for one in whole.alternatives}
+        assert all(one.success >= known[one.name] - 1e-12 for one in found.alternatives)
+
+
+def test_the_best_that_is_possible_is_looked_at_to_its_end():
+    def fits(epsilon):
+        if epsilon > Fraction(5):
+            raise sd.BudgetExceeded("too much")
+
+    with pytest.raises(sd.BudgetExceeded) as refused:
+        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=3, exact=True, fits=fits)
+    assert f"it is right with {int(100 * success(5, k=3, exact=True))} %" in str(refused.value)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from sordino import Sensitivity
 from sordino.genomics import choose_method
 from sordino.mechanisms import StepSelection
-from sordino.plan import choose_selector
+from sordino.plan import choose_selector, winning as winning_module
 from sordino.plan.designs import noise_alone
 from sordino.plan.winning import Design, winning
 from sordino.smooth import tdt_statistic
@@ -115,3 +115,10 @@ def test_of_very_many_in_turn_the_first_ones_are_looked_at():
     more = choose_method(markers=200, families=300, epsilon=20, k=200, exact=True)
     assert (more.success, more.why) == (some.success, some.why)
     assert "selects the 32 best of 200, in their order," in more.why
+
+
+def test_a_law_is_read_off_as_lines_between_its_places_have_it():
+    known = np.log1p(np.exp(winning_module._LOG_GRID / 3))
+    at = np.concatenate([winning_module._LOG_GRID, np.linspace(-14, 25, 9_973)])
+    found = winning_module._read_off(known, at)
+    np.testing.assert_allclose(found, np.interp(at, winning_module._LOG_GRID, known), rtol=1e-12)

@@ -343,8 +343,8 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
 
     ledger = open_account(run)
 
-    def succeed(epsilon: Fraction) -> float:
-        return choose_marker_method(replace(test, epsilon=epsilon), markers, test.k).success
+    def succeed(epsilon: Fraction, enough: float) -> float:
+        return choose_marker_method(replace(test, epsilon=epsilon), markers, test.k, enough).success
 
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:
@@ -391,16 +391,19 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
     return file
 
 
-def choose_marker_method(test: MarkerTest, markers: int, k: int) -> Method:
-    """Return how k of so many markers are selected, one after the other."""
-    from sordino.genomics import choose_method
+def choose_marker_method(test: MarkerTest, markers: int, k: int, enough: float = 0.0) -> Method:
+    """Return how k of so many markers are selected, one after the other; for a goal, what is `enough`."""
+    from sordino.genomics.choose import choose_for_goal
 
-    return choose_method(
+    return choose_for_goal(
+        enough,
         markers=markers,
         families=test.families,
         epsilon=test.epsilon / test.k,
         k=k,
         scale=test.scale,
+        method=None,
+        beta=None,
         damping=test.damping,
         exact=not test.allow_approximate,
     )

@@ -21,7 +21,7 @@ from sordino.genomics.families import Families, made_up, typical
 from sordino.genomics.method import BOUND, FAMILIES, ROUNDING, SMOOTH, Method, Scale, build_mechanism
 from sordino.mechanisms import RandomizedResponse, StepSelection
 from sordino.plan.designs import LEADING, Design
-from sordino.plan.selector import Alternative, likeliest, reason
+from sordino.plan.selector import SUCCESS_MARGIN, Alternative, likeliest, reason
 from sordino.plan.winning import winning_rows
 from sordino.sensitivity import Sensitivity
 from sordino.smooth import tdt_ceiling, tdt_statistic
@@ -114,6 +114,37 @@ def choose_method(
     >>> found.success < 0.01, {other.name: other.success < 0.01 for other in found.alternatives}
     (True, {...: True, ...: True, ...: True, ...: True})
     """
+    return choose_for_goal(
+        0.0,
+        markers=markers,
+        families=families,
+        epsilon=epsilon,
+        k=k,
+        scale=scale,
+        method=method,
+        beta=beta,
+        damping=damping,
+        exact=exact,
+    )
+
+
+def choose_for_goal(
+    enough: float,
+    *,
+    markers: int,
+    families: int,
+    epsilon: Number,
+    k: int,
+    scale: Scale,
+    method: Name | None,
+    beta: Number | None,
+    damping: Number | None,
+    exact: bool,
+) -> Method:
+    """Return what `choose_method` does, where it succeeds often `enough`.
+
+    A method that does not is not looked at to its end: its `success` is then too large, and below `enough`.
+    """
     owner = "genomics.choose_method"
     count, n = COUNT(f"{owner}.markers", markers), FAMILIES(f"{owner}.families", families)
     POSITIVE(f"{owner}.epsilon", epsilon)
@@ -131,7 +162,7 @@ def choose_method(
     names = _list_allowed_methods(
         scale, method, beta=beta is not None, damping=damping is not None, exact=only_exact
     )
-    return _choose_likeliest_method(count, n, epsilon, several, scale, names, beta, damping)
+    return _choose_likeliest_method(count, n, epsilon, several, scale, names, beta, damping, enough)
 
 
 def _list_allowed_methods(
@@ -162,6 +193,14 @@ def _list_allowed_methods(
     return tuple(name for name in NAMES if name in found)
 
 
+# A goal asks about the same families with one epsilon after the other.
+@lru_cache(maxsize=4)
+def _make_up(markers: int, families: int, k: int) -> tuple[Families, Any]:
+    """Return made-up families, and the k best markers of each row."""
+    design = made_up(markers, families)
+    return design, _find_best(design, families, k)
+
+
 # Equal public numbers give the same choice, and comparing takes a while: it is kept.
 @lru_cache(maxsize=64, typed=True)
 def _choose_likeliest_method(
@@ -173,10 +212,10 @@ def _choose_likeliest_method(
     names: tuple[str, ...],
     beta: Number | None,
     damping: Number | None,
+    enough: float,
 ) -> Method:
     """Return the likeliest method among those named."""
-    design = made_up(markers, families)
-    best = _find_best(design, families, k)
+    design, best = _make_up(markers, families, k)
     found: list[Method] = []
     for name in names:
         tried = _build_methods(
@@ -190,9 +229,14 @@ def _choose_likeliest_method(
             damping,
             last=not found and name == names[-1],
         )
-        rated = [replace(method, success=_success_on_design(method, design, best)) for method in tried]
+        rated = [
+            replace(method, success=_success_on_design(method, design, best, enough)) for method in tried
+        ]
         if rated:
             found.append(max(rated, key=lambda method: method.success))
+        # Whichever is chosen succeeds as often but for the margin: for a goal nobody has to know which.
+        if enough and rated and found[-1].success >= enough + SUCCESS_MARGIN:
+            break
     # The rule is that of docs/proofs/choosing-a-selector.md, over the methods in the order of `NAMES`.
     which = likeliest([method.success for method in found])
     compared = [Alternative(mechanism=method.mechanism, success=method.success) for method in found]
@@ -284,14 +328,18 @@ def _round_to_three_digits(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def _success_on_design(method: Method, design: Families, best: Any) -> float:
-    """Return the probability that the best ones, shape (rows, k), are selected one after the other."""
+def _success_on_design(method: Method, design: Families, best: Any, enough: float) -> float:
+    """Return the probability that the best ones, shape (rows, k), are selected one after the other.
+
+    If it is not `enough`, what is returned is not either.
+    """
     b, c, shape = design.b.ravel(), design.c.ravel(), design.b.shape
     # As in a release: all scores, and for each row the largest of its smooth bounds.
     scores, bounds = method.scores(b, c).reshape(shape), method.bounds(b, c)
     bounds = None if bounds is None else bounds.reshape(shape)
     chance: Any = 1.0
-    for i in range(best.shape[1]):
+    # The last ones first: they lie closest to others, and so say soonest what is not enough.
+    for i in reversed(range(best.shape[1])):
         # What was selected before is left out: in each row as many.
         left = np.ones(shape, dtype=bool)
         np.put_along_axis(left, best[:, :i], values=False, axis=1)
@@ -304,6 +352,10 @@ def _success_on_design(method: Method, design: Families, best: Any) -> float:
         )
         here = method if i == 0 else method.among(method.markers - i)
         chance = chance * winning_rows(here.mechanism, rows)
+        # Whatever follows makes it no larger. So far below what is enough it is not chosen beside one that
+        # is, and the choice is the same as if all were looked at to the end.
+        if chance.mean() < enough - SUCCESS_MARGIN:
+            break
     return float(chance.mean())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from sordino.constraints import COUNT, Number
-from sordino.genomics.choose import Name, choose_method
+from sordino.genomics.choose import Name, choose_for_goal
 from sordino.genomics.method import Scale
 from sordino.plan.goals import seek_right
 
@@ -69,8 +69,9 @@ def find_epsilon(
     owner = "genomics.find_epsilon"
     several = COUNT(f"{owner}.k", k)
 
-    def succeed(epsilon: Fraction) -> float:
-        found = choose_method(
+    def succeed(epsilon: Fraction, enough: float) -> float:
+        found = choose_for_goal(
+            enough,
             markers=markers,
             families=families,
             epsilon=epsilon / several,

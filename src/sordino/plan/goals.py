@@ -116,6 +116,10 @@ class Search:
         From what was reached to words.
     exact : bool
         Whether what is looked at depends on no chance.
+    closely : function or None
+        Does what `look` does, where that one stops as soon as it sees that the goal is not reached.
+    first : int
+        The epsilon that is looked at first.
     """
 
     owner: str
@@ -124,6 +128,8 @@ class Search:
     fits: Callable[[Fraction], object]
     describe: Callable[[float], str]
     exact: bool
+    closely: Callable[[Fraction], Reached] | None = None
+    first: int = 1
 
     def find(self) -> Fraction:
         """Return that epsilon.
@@ -140,7 +146,7 @@ class Search:
             raise refusal
         # The answer lies between the two; neither is known to be one. It begins where noise is ordinary.
         low, high, met = -1, most + 1, False
-        start = place = min(find_place(1.0), most)
+        start = place = min(find_place(self.first), most)
         guided = False
         while high - low > 1:
             seen = self._try(place)
@@ -158,7 +164,7 @@ class Search:
             place = self._guess(place, seen, low, high) if guided else (low + high) // 2
             place = max(low + 1, min(place, high - 1))
         if not met:
-            raise self._refuse(most, self._try(most), refusal)
+            raise self._refuse(most, self._try(most, self.closely), refusal)
         return GRID[high]
 
     def _find_most(self) -> tuple[int, BudgetExceeded | None]:
@@ -183,12 +189,12 @@ class Search:
             return None
         return None
 
-    def _try(self, place: int) -> Reached | None:
+    def _try(self, place: int, look: Callable[[Fraction], Reached] | None = None) -> Reached | None:
         """Return how good that epsilon is, None where there is no such release."""
         if place < 0:
             return None
         try:
-            return self.look(GRID[place])
+            return (look or self.look)(GRID[place])
         except (InvalidParameter, BudgetExceeded):
             # Too small an epsilon, or too large a one, for some noise: what is wrong besides was said before.
             return None
@@ -242,7 +248,7 @@ def seek_right(
     owner: str,
     goal: Any,
     k: int,
-    succeed: Callable[[Fraction], float],
+    succeed: Callable[[Fraction, float], float],
     fits: Callable[[Fraction], object] | None,
     *,
     exact: bool,
@@ -258,7 +264,8 @@ def seek_right(
     k : int
         How many are chosen.
     succeed : function
-        From an epsilon to how likely the choice is right; it may refuse one.
+        From an epsilon, and from how likely is enough, to how likely the choice is right. It may refuse an
+        epsilon, and where it is not enough, return anything that is not.
     fits : function or None
         Raises `BudgetExceeded` for an epsilon that the account has not.
     exact : bool
@@ -275,16 +282,21 @@ def seek_right(
             f'{owner}.goal must be about its choice of k = {k}, such as "right with 90 %"; got {shown(goal)}.'
         )
 
+    wanted = float(wish.amount)
+
     def look(epsilon: Fraction) -> Reached:
-        return Reached(1 - succeed(epsilon), 1 - float(wish.amount))
+        return Reached(1 - succeed(epsilon, wanted), 1 - wanted)
+
+    def look_closely(epsilon: Fraction) -> Reached:
+        return Reached(1 - succeed(epsilon, 0.0), 1 - wanted)
 
     # What is wrong besides is said now, and not taken for an epsilon that does not do.
     try:
-        look(Fraction(1))
+        look(Fraction(k))
     except InvalidParameter:
         # Unless that epsilon alone was: too small a one for some noise.
-        look(_AMPLE)
-    return Search(owner, wish, look, fits or _fit_any, describe_right, exact).find()
+        look(min(_AMPLE * k, GRID[-1]))
+    return Search(owner, wish, look, fits or _fit_any, describe_right, exact, look_closely, k).find()
 
 
 def _fit_any(_epsilon: Fraction) -> None:

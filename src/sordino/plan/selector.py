@@ -39,7 +39,7 @@ def _convert_candidates(value: Any) -> int | None:
 _CANDIDATE_COUNT = Constraint(
     "a whole number from 1 to 2^22", _convert_candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23)
 )
-_SUCCESS_MARGIN = 0.002
+SUCCESS_MARGIN = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
 # By the type of the mechanism that is chosen.
@@ -270,7 +270,7 @@ def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
 
 def likeliest(successes: Sequence[float]) -> int:
     """Return the position of the largest; if several are close to it, that of the first of them."""
-    return next(i for i, success in enumerate(successes) if success >= max(successes) - _SUCCESS_MARGIN)
+    return next(i for i, success in enumerate(successes) if success >= max(successes) - SUCCESS_MARGIN)
 
 
 def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int, k: int = 1) -> str:

@@ -39,6 +39,8 @@ _BINS_PER_SCALE = 64
 _FARTHEST_BIN = 1 << 20
 _MOST_EXACT_DEPTHS = 1 << 10
 _BLOCK_TERMS = 1 << 16
+_NOTHING = 2.0**-50
+"""What is left out of a logarithm of a probability, for each place."""
 _MOST_NOISE_LEVELS = 1 << 16
 """Noise of more levels than that selects hardly better than by chance: it counts as never right."""
 
@@ -91,10 +93,22 @@ def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> Floa
     heights = np.exp(np.interp(_TAIL_PLACES, -np.log(more), _LOG_GRID))
     # The logarithm of the distribution function: near 1 from the tail, which keeps its digits.
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
-    below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
+    below = lambda x: _read_off(known, np.log(np.maximum(x, z[0])))  # noqa: E731
     return _list_row_successes(
         design, lambda i: _row_scale(mechanism, design, i) / mechanism.alpha, heights, _TAIL_WEIGHTS, below
     )
+
+
+def _read_off(known: Floats, at: Floats) -> Floats:
+    """Return a function that is known on `_LOG_GRID`, at other places: lines between, as `np.interp` has it.
+
+    The grid is even, so that no place is searched for.
+    """
+    along = np.clip((at - _LOG_GRID[0]) / (_LOG_GRID[1] - _LOG_GRID[0]), 0.0, _LOG_GRID.size - 1)
+    before = np.minimum(along.astype(np.int64), _LOG_GRID.size - 2)
+    slopes = np.diff(known)
+    found: Floats = known[before] + (along - before) * slopes[before]
+    return found
 
 
 def _row_scale(mechanism: Any, design: Design, row: int) -> float:
@@ -132,11 +146,13 @@ def _list_row_successes(
     log_below: Callable[[Floats], Floats],
 ) -> Floats:
     """Return for each row the probability that all others stay below the best one, over its heights."""
-    rows = [_list_depths(design, i, scale(i)) for i in range(len(design.scores))]
-    if design.scores.shape[1] - 1 <= _MOST_EXACT_DEPTHS:  # rows of one length, all at once
-        several = max(1, _BLOCK_TERMS // (rows[0][0].size * heights.size))
-        stacked = np.stack([depths for depths, _ in rows])
-        rows = [(stacked[start : start + several], rows[0][1]) for start in range(0, len(stacked), several)]
+    if 1 < design.scores.shape[1] <= _MOST_EXACT_DEPTHS + 1:
+        # Rows of one length, all at once.
+        depths, counts = _keep_near(*_stack_depths(design, scale), log_below)
+        several = max(1, _BLOCK_TERMS // (counts.size * heights.size))
+        rows = [(depths[start : start + several], counts) for start in range(0, len(depths), several)]
+    else:
+        rows = [_list_depths(design, i, scale(i)) for i in range(len(design.scores))]
     found = list[Floats]()
     for depths, counts in rows:
         block = max(1, _BLOCK_TERMS // depths.size)
@@ -151,6 +167,31 @@ def _list_row_successes(
             chance = chance + np.exp(logs) @ weights[part]
         found.append(np.atleast_1d(chance))
     return np.concatenate(found)
+
+
+def _stack_depths(design: Design, scale: Callable[[int], float]) -> tuple[Floats, Floats]:
+    """Return how far the others lie below the best one of each row, in scales, and how many lie there."""
+    several, w = design.scores.shape
+    others = np.arange(w) != design.best[:, None]
+    ahead = np.take_along_axis(design.scores, design.best[:, None], axis=1)
+    scales = np.array([scale(i) for i in range(several)])
+    with np.errstate(over="ignore"):
+        depths = (ahead - design.scores[others].reshape(several, w - 1)) / scales[:, None]
+    if design.counts is None:
+        # Each stands for one, so they may change places: near ones first.
+        return np.sort(depths, axis=1), np.ones(w - 1)
+    return depths, np.delete(design.counts, design.best[0])
+
+
+def _keep_near(
+    depths: Floats, counts: Floats, log_below: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Return the places of those that may overtake the best one in some row; noise is never negative."""
+    lost = -log_below(np.maximum(depths, 0.0)) * counts
+    near = np.array((lost > _NOTHING).any(axis=0))
+    # One stays, so that there is a place to look at.
+    near[0] = True
+    return depths[:, near], counts[near]
 
 
 def _list_depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:

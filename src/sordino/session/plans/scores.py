@@ -108,7 +108,7 @@ def seek_epsilon(
             "select.goal must come with --like, which says how far scores lie apart; got none."
         )
 
-    def succeed(epsilon: Fraction) -> float:
+    def succeed(epsilon: Fraction, _enough: float) -> float:
         [choice], _ = plan_scores(build(epsilon), *assumed)
         return choice.right
 
