@@ -24,7 +24,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
@@ -36,6 +36,7 @@ from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import UNUSABLE, Asked
+from sordino.data.sources.spark_progress import watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
@@ -128,6 +129,7 @@ class _SparkScan:
     def __init__(self, session: Any, rows: Any) -> None:
         self._session, self._rows = session, rows
         self._tag = f"sordino-{os.getpid()}-{next(_NUMBERS)}"
+        self._measure: Callable[[], float] = lambda: 0.0
 
     def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
         """Run a query over `rows` and `labels`."""
@@ -148,21 +150,20 @@ class _SparkScan:
         try:
             # The names of both frames stand in braces, so every other brace is doubled.
             query = f"{tables} {asked.replace('{', '{{').replace('}', '}}')}"
-            found = self._session.sql(query, **frames).toArrow()
+            with watch_query(self._session, self._tag) as self._measure:
+                found = self._session.sql(query, **frames).toArrow()
         finally:
             self._session.removeTag(self._tag)
         return {name: _read_column(found.column(name)) for name in found.column_names}
 
     def progress(self) -> float:
-        """Return 0: sessions say how far they are in ways of their own."""
-        return 0.0
+        """Return how many of the tasks that Spark knows are done, in percent."""
+        return self._measure()
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
-        from pyspark.errors import PySparkException  # noqa: PLC0415
-
-        # It may be over already, or the session gone. A channel that is closed is a ValueError.
-        with suppress(PySparkException, ValueError):
+        # It may be over already, or the session gone, and what is said of that is for nobody.
+        with suppress(Exception):
             self._session.interruptTag(self._tag)
 
 
