@@ -8,7 +8,6 @@ afterwards. What Spark says of its own plans stands in a second table: what was 
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +15,6 @@ from pathlib import Path
 import sordino as sd
 from benchmarks.measuring import medians, table, verdict
 from benchmarks.scale import domain, write_rows
-from sordino.data.sources import spark as spark_source
 from support.spark import Server
 
 ROWS = 10_000_000
@@ -91,3 +89,78 @@ JOBS = {
         )
     },
 }
+
+
+class Told:
+    """What Spark says of the queries that it answered: bytes that its tasks sent to each other, and rows that left it."""
+
+    def __init__(self, frames) -> None:
+        self._frames, self._ask = frames, frames.toArrow
+        self.queries, self.sent, self.rows, self.bytes = 0, 0, 0, 0
+
+    def __enter__(self):
+        def ask(frame):
+            answer = self._ask(frame)
+            self.queries += 1
+            self.rows += answer.num_rows
+            self.bytes += answer.nbytes
+            for node in frame.executionInfo.metrics._metrics:
+                self.sent += sum(one.value for one in node.metrics if one.name == "shuffle bytes written")
+            return answer
+
+        self._frames.toArrow = ask
+        return self
+
+    def __exit__(self, *_):
+        self._frames.toArrow = self._ask
+
+
+def measure(session, folder, rounds):
+    """Yield of each job: seconds of the release and of Spark's own query, and what Spark tells of a release."""
+    frame = session.read.parquet(str(folder))
+    frame.createOrReplaceTempView("rows")
+    for name, (release, unit, query) in JOBS.items():
+        with sd.Session(frame, name="rows", unit=unit, ledger=None) as asks:
+            seconds = medians(
+                lambda asks=asks, release=release: release(asks),
+                lambda query=query: session.sql(query).toArrow(),
+                rounds=rounds,
+            )
+            with Told(type(frame)) as told:
+                release(asks)
+        print(name, *seconds, told.sent, file=sys.stderr, flush=True)
+        yield name, seconds, told
+
+
+def report(rows=ROWS, rounds=ROUNDS):
+    timed, moved = [], []
+    with tempfile.TemporaryDirectory(prefix="spark-overhead-") as made:
+        folder = Path(made, "rows")
+        write_rows(folder, rows, more=MORE)
+        server = Server(SERVER)
+        try:
+            for name, (ours, theirs), told in measure(server.session(), folder, rounds):
+                reached = verdict(ours / theirs <= TARGET)
+                timed.append((name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", reached))
+                moved.append(
+                    (name, told.queries, f"{told.sent / rows:.2f}", f"{told.rows:,}", f"{told.bytes:,}")
+                )
+        finally:
+            server.remove()
+    return [
+        "## Releases from Spark",
+        "",
+        f"{rows:,} rows of Parquet, ten of a buyer on average, in one session of Spark Connect on this machine (local[2]). Beside each whole release, with its rehearsal and its noise, stands "
+        "Spark's own query for the same: which rows of a buyer count is left to chance there, and it finds no buckets. "
+        f"Seconds, medians of {rounds} runs in turns.",
+        "",
+        *table(("release", "release", "Spark's own", "ratio", ""), timed),
+        "",
+        "What one release had Spark send between its tasks, by its own metrics, and what left it, rehearsals included.",
+        "",
+        *table(("release", "queries", "bytes sent for a row", "rows that left", "bytes that left"), moved),
+    ]
+
+
+if __name__ == "__main__":
+    print("\n".join(report(*map(int, sys.argv[1:]))))

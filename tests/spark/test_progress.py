@@ -84,7 +84,13 @@ def test_an_error_of_the_one_who_watches_stops_the_query(own):
 
 def test_a_query_that_nobody_stops_runs_on(own):
     """The twin: what `interruptAll` says of a query that runs."""
-    asking = threading.Thread(target=lambda: pytest.raises(Exception, own.sql(LONG).toArrow))
+    from pyspark.errors import PySparkException
+
+    def ask():
+        with pytest.raises(PySparkException):
+            own.sql(LONG).toArrow()
+
+    asking = threading.Thread(target=ask)
     asking.start()
     give_up, found = time.monotonic() + 30, []
     while not found and time.monotonic() < give_up:

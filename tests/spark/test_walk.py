@@ -78,7 +78,7 @@ def test_the_session_of_the_how_to():
         source="name:orders",
     )
     known = {"spark": session(), "ledger": ledger}
-    exec(textwrap.dedent(shown), known)  # noqa: S102 - it is a document of ours
+    exec(textwrap.dedent(shown), known)
     assert {row.item for row in known["top"]} == set(TOP)
     assert known["spent"].value == pytest.approx(25, abs=8)
     assert ledger.remaining == 1.5
