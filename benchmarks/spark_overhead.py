@@ -104,8 +104,8 @@ class Told:
             self.queries += 1
             self.rows += answer.num_rows
             self.bytes += answer.nbytes
-            for node in frame.executionInfo.metrics._metrics:
-                self.sent += sum(one.value for one in node.metrics if one.name == "shuffle bytes written")
+            for node in frame.executionInfo.metrics._metrics:  # noqa: SLF001 - the rest draws trees
+                self.sent += sum(one.value for one in node.metrics if one.name == "shuffleBytesWritten")
             return answer
 
         self._frames.toArrow = ask
