@@ -25,7 +25,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -36,7 +36,7 @@ from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import UNUSABLE, Asked
-from sordino.data.sources.spark_progress import watch_query
+from sordino.data.sources.spark_progress import stop_query, watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
@@ -162,9 +162,7 @@ class _SparkScan:
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
-        # It may be over already, or the session gone, and what is said of that is for nobody.
-        with suppress(Exception):
-            self._session.interruptTag(self._tag)
+        stop_query(self._session, self._tag)
 
 
 def _read_column(column: Any) -> Any:

@@ -59,6 +59,13 @@ def watch_query(session: Any, tag: str) -> Iterator[Callable[[], float]]:
             yield lambda: _ask_tracker(session.sparkContext, tag, known)
 
 
+def stop_query(session: Any, tag: str) -> None:
+    """Stop the query of a tag in the cluster."""
+    # It may be over already, or the session gone, and what is said of that is for nobody.
+    with suppress(Exception):
+        session.interruptTag(tag)
+
+
 @contextmanager
 def _hear_client(session: Any, known: TaskProgress) -> Iterator[None]:
     """Hear what the server says while this thread waits for its answer."""
