@@ -5,6 +5,7 @@ PYTHON ?= python3
 JOBS ?= 2
 MINUTES ?= 10
 SEED ?=
+FUZZ ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,7 +27,7 @@ help:
 	@echo "make test      the default tests      make test-all   also the slow ones"
 	@echo "make browser   reports in a real Chromium, which is installed first where that can be done"
 	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
-	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found"
+	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make lint      style and layers       make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
@@ -113,8 +114,8 @@ browser: $(VENV)/.browser
 spark: $(VENV)/.test $(VENV)/.spark-test
 	$(PYTEST) -m "not slow" tests/spark
 
-fuzz: $(VENV)/.test
-	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED))
+fuzz: $(VENV)/.test $(if $(findstring spark,$(FUZZ)),$(VENV)/.spark-test)
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED)) $(FUZZ)
 
 HALF = $(shell awk 'BEGIN { print $(MINUTES) / 2 }')
 soak: $(VENV)/.test
@@ -140,7 +141,7 @@ docs: $(VENV)/.docs
 house: $(VENV)/.test
 	$(BIN)/python tests/architecture/figures.py
 
-bench: $(VENV)/.bench $(VENV)/.test
+bench: $(VENV)/.bench $(VENV)/.test $(VENV)/.spark-test
 	PYTHONPATH=tests $(BIN)/python -m benchmarks
 
 clean:

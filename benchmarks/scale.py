@@ -28,8 +28,11 @@ ITEMS = 1000
 M = 10
 
 
-def write_rows(folder, rows, *, units=None, items=ITEMS, text=False):
-    """Write a table: who, what and how much; a tenth as many units as rows unless said. Items are skewed, amounts whole."""
+def write_rows(folder, rows, *, units=None, items=ITEMS, text=False, more=""):
+    """Write a table: who, what and how much; a tenth as many units as rows unless said. Items are skewed, amounts whole.
+
+    `more` are further columns, in SQL, each with a comma in front; they may use `amount`.
+    """
     folder.mkdir()
     units = rows // 10 if units is None else units
     who = f"hash(i) % {units}"
@@ -41,7 +44,7 @@ def write_rows(folder, rows, *, units=None, items=ITEMS, text=False):
             stop = min(rows, start + SLICE)
             engine.execute(
                 f"COPY (SELECT {who} AS buyer, 'i' || CAST(floor({items} * pow({even(1)}, 3)) AS INTEGER) AS item,"
-                f" CAST(exp(3 + 2 * ({even(2)} + {even(3)} + {even(4)} - 1.5)) AS INTEGER) AS amount"
+                f" CAST(exp(3 + 2 * ({even(2)} + {even(3)} + {even(4)} - 1.5)) AS INTEGER) AS amount{more}"
                 f" FROM range({start}, {stop}) AS made(i)) TO '{folder}/{start // SLICE:04}.parquet' (ROW_GROUP_SIZE 200000)"
             )
 

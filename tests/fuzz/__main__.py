@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from fuzz import broken, servers
+from fuzz import broken, servers, spark_tables
 from fuzz.checks import check, use_home
 from fuzz.found import FOLDER, keep, load, smaller
 from fuzz.generate import make_case
@@ -18,16 +18,20 @@ def main() -> int:
     """Run what the arguments say; 1 if something was found."""
     asked = _arguments()
     if asked.case is not None:
-        return _one(asked.case, asked.broken, Path(asked.folder), asked.shrink)
+        return _one(asked.case, asked.broken, Path(asked.folder), asked.shrink, asked.spark)
     seed = int(time.time()) if asked.seed is None else asked.seed
     print(f"seed {seed}, {asked.minutes:g} minutes, {asked.processes} processes", flush=True)
-    with servers.reachable(wanted=not asked.no_server) as address:
+    with (
+        servers.reachable(wanted=not asked.no_server and not asked.spark) as address,
+        spark_tables.reachable(wanted=asked.spark) as spark,
+    ):
         work = Work(
             seed=seed,
             minutes=asked.minutes,
             most=asked.cases,
             processes=asked.processes,
             server=address,
+            spark=spark,
             broken=asked.broken,
             shrinking=asked.shrink,
             stop=asked.broken is not None or asked.stop,
@@ -55,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-server", action="store_true", help="leave PostgreSQL out")
+    parser.add_argument("--spark", action="store_true", help="tables of Spark, and no others")
     parser.add_argument(
         "--shrink", type=float, default=20.0, metavar="SECONDS", help="how long a finding is cut down"
     )
@@ -62,12 +67,13 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _one(named: str, twin: str | None, folder: Path, seconds: float) -> int:
+def _one(named: str, twin: str | None, folder: Path, seconds: float, spark: bool) -> int:
     if twin is not None:
         broken.install(twin)
     from_file = Path(named).is_file()
-    case = load(Path(named)) if from_file else make_case(int(named))
-    with servers.reachable(wanted=case.source["kind"] == "postgres"):
+    case = load(Path(named)) if from_file else make_case(int(named), "spark" if spark else None)
+    kind = case.source["kind"]
+    with servers.reachable(wanted=kind == "postgres"), spark_tables.reachable(wanted=kind == "spark"):
         finding = check(case, pool=False)
         print(finding or "nothing was found")
         if finding is not None and not from_file and seconds:

@@ -68,15 +68,15 @@ MANY = 2049
 """Rows that fill more than one vector of the engine."""
 
 
-def make_case(seed: int) -> Case:
-    """Return the case of a seed, always the same one."""
-    return _Maker(random.Random(seed)).case(seed)
+def make_case(seed: int, kind: str | None = None) -> Case:
+    """Return the case of a seed, always the same one; of sources of one kind, if it is given."""
+    return _Maker(random.Random(seed), kind).case(seed)
 
 
 class _Maker:
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, kind: str | None) -> None:
         self.rng = rng
-        self.spec = random_spec(rng)
+        self.spec = random_spec(rng, kind)
         self.holds = HOLDS[self.spec["kind"]]
 
     def case(self, seed: int) -> Case:
@@ -84,7 +84,7 @@ class _Maker:
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
-        if kind == "records" and self.spec["kind"] in {"relation", "postgres"}:
+        if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark"}:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
         owned = kind == "units" or (kind != "records" and rng.random() < 0.55)

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz import databases, declared, pandas_frames
+from fuzz import databases, declared, pandas_frames, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
@@ -43,6 +43,7 @@ HOLDS = {
     "lazy": PLAIN,
     "arrow": (*PLAIN, "TIME"),
     "postgres": ("SMALLINT", "INTEGER", "BIGINT", *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR", "NUMERIC"),
+    "spark": (*spark_tables.KINDS, *DECIMAL),
 }
 """Which kinds of columns a kind of source can hold."""
 
@@ -64,8 +65,10 @@ class Written:
         )
 
 
-def random_spec(rng: Any) -> Spec:
-    """Return a random kind of source with random options."""
+def random_spec(rng: Any, kind: str | None = None) -> Spec:
+    """Return a random kind of source, or the one that is given, with random options."""
+    if kind == "spark":
+        return {"kind": kind} | spark_tables.random_made(rng)
     weights = {
         "parquet": 36,
         "duckdb": 11,
@@ -191,6 +194,8 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     if kind == "postgres":
         address, close = databases.write_server(table)
         return Written(address, close=close)
+    if kind == "spark":
+        return Written(spark_tables.frame(spec, table, folder))
     if kind == "pandas":
         return Written(pandas_frames.frame(spec["made"], table))
     if kind == "arrow":

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
-from fuzz import broken, databases, engines
+from fuzz import broken, databases, engines, spark_tables
 from fuzz.cases import Case, from_text, to_text
 from fuzz.checks import Finding, Seen, Unwritable, examine, use_home
 from fuzz.found import keep, signature, smaller
@@ -71,6 +71,7 @@ class Work:
     most: int | None
     processes: int
     server: str | None
+    spark: str | None = None
     broken: str | None
     shrinking: float
     stop: bool
@@ -163,6 +164,8 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
     use_home(work.home)
     if work.server is not None:
         databases.use_server(work.server)
+    if work.spark is not None:
+        spark_tables.use_spark(work.spark)
     if work.broken is not None:
         broken.install(work.broken)
     known: set[Any] = set()
@@ -173,7 +176,7 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
         if parent is not None and not parent.is_alive():
             return  # it was killed: nobody will read what is found
         at.value = number
-        case = make_case(number)
+        case = make_case(number, None if work.spark is None else "spark")
         number += work.processes
         if case.source["kind"] == "postgres" and work.server is None:
             continue

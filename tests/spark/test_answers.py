@@ -14,6 +14,8 @@ import pytest
 import sordino as sd
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
 from sordino.data.sources import spark_words
+from sordino.errors import DataSourceError
+from sordino.estimators import BucketGrid
 from support.counted import SALT, counts_as_the_oracle, table
 from support.number_states import GRIDS, agrees, asked, floats, wholes
 from support.tables import columns, made
@@ -110,6 +112,63 @@ def test_sums_beyond_64_bits_are_exact():
     question = asked(of_column(rows, pa.float64()), GRIDS["one edge"])
     [total] = question.totals([StepRange(low=-(1 << 52), high=1 << 52, step=1)])
     assert (total.steps, total.known, total.missing) == (5000 << 52, 5000, 0)
+
+
+@pytest.mark.parametrize("lower", [10**17, -(10**17)])
+def test_sums_of_buckets_beyond_64_bits_are_exact(lower):
+    """A row has more than 2^51 steps of the ladder there, and 5,000 of them more than 64 bits hold."""
+    grid = BucketGrid.geometric(lower=lower, cap=lower + 5000, growth=1.1)
+    values = [float(lower + 4000)] * 5000 + [float(lower)] * 3 + [None]
+    agrees(of_column(values, pa.float64()), values, grid)
+
+
+def test_a_sum_in_64_bits_is_convicted(monkeypatch):
+    monkeypatch.setattr(spark_words, "_write_sum", lambda steps: f"coalesce(sum({steps}), 0)")
+    with pytest.raises(DataSourceError):
+        test_sums_of_buckets_beyond_64_bits_are_exact(10**17)
+
+
+PROPOSALS = ["NULL", "0", "1", "9000", "-3", "floor(least(5D, greatest(0D, x)))"]
+
+
+@pytest.mark.parametrize("proposed", PROPOSALS)
+def test_a_wrong_logarithm_moves_no_number(monkeypatch, proposed):
+    """A logarithm proposes a bucket, and comparisons decide."""
+    values = floats(GRIDS["from 0"])
+    monkeypatch.setattr(spark_words, "_propose", lambda *_: proposed)
+    agrees(of_column(values, pa.float64()), values, GRIDS["from 0"])
+
+
+def test_a_proposal_that_nobody_checks_is_convicted(monkeypatch):
+    monkeypatch.setattr(spark_words, "_check", lambda _: "near IS NOT NULL")
+    with pytest.raises(AssertionError):
+        test_a_wrong_logarithm_moves_no_number(monkeypatch, "1")
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2), pa.decimal128(38, 4)])
+def test_logarithms_propose_the_right_bucket(monkeypatch, kind):
+    """Which is fast; the search would find the same. Here it finds bucket 0, which none of these is in."""
+    monkeypatch.setattr(spark_words, "_write_search", lambda _: "0")
+    values = np.geomspace(0.5, 9000, 500).tolist()
+    if kind != pa.float64():
+        values = [round(Decimal(value), 2) for value in values]
+    [counts] = asked(of_column(values, kind), GRIDS["from 0"]).run()
+    assert counts.counts[0] <= 5
+
+
+@pytest.mark.parametrize(("width", "scale"), [(14, 14), (14, 2), (15, 2), (18, 18), (18, 0), (1, 0)])
+def test_decimals_become_their_digits(width, scale):
+    """Up to 14 digits they are read from the nearest float: each of them comes out as it went in."""
+    chance, top = random.Random(width), 10**width - 1
+    digits = [chance.randint(-top, top) >> chance.randrange(50) for _ in range(4000)] + [top, -top, 0, 1, -1]
+    digits += [None]
+    with decimal.localcontext(DECIMALS):
+        values = [None if one is None else Decimal(one).scaleb(-scale) for one in digits]
+    question = asked(of_column(values, pa.decimal128(width, scale)), GRIDS["one edge"])
+    with question.source.backend.scan(question.indices) as scan:
+        x = question.dialect.number(0, question.kind)
+        found = scan.ask(f"SELECT CAST({x} AS STRING) AS x FROM rows")["x"].tolist()
+    assert sorted(map(str, found)) == sorted(map(str, digits))
 
 
 def grouped_rows(seed):

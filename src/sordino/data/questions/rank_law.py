@@ -131,17 +131,24 @@ def _choose_in_windows(
     most = min(most, _UNBOUNDED)
     whose = f"PARTITION BY {', '.join(owner)}"
     # Counted, because engines number rows in 32 bits.
-    rank = "dense_rank() OVER" if alike else "count(*) OVER"
-    frame = "" if alike else " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    ordered = f"{whose} ORDER BY {order} NULLS FIRST"
+    whole = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    rank = f"dense_rank() OVER ({ordered})"
+    if not alike:
+        rank = f"count(*) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    # Windows of one order are computed together. So this one names an order that it would not need.
     ranked = (
-        f"SELECT {columns}, CAST({rank} ({whose} ORDER BY {order} NULLS FIRST{frame}) AS BIGINT) - 1 AS place"
-        f"{'' if alike else f', count(*) OVER ({whose}) AS many'} FROM {kept} AS kept"
+        f"SELECT {columns}, CAST({rank} AS BIGINT) - 1 AS place"
+        f"{'' if alike else f', count(*) {whole} AS many'} FROM {kept} AS kept"
     )
     if alike:
         ranked = f"SELECT {columns}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
-    # Hashed only for those who have more than may count.
-    shift = f"CASE WHEN many > {most} THEN {_write_offset(named, salt, words)} % many ELSE 0 END"
-    shifted = f"SELECT {columns}, place, many, {shift} AS shift FROM ({ranked}) AS ranked"
+    # Hashed only for those who have more than may count, and in one row of each: hashing is what takes time.
+    hashed = (
+        f"CASE WHEN many > {most} AND place = 0 THEN {_write_offset(named, salt, words)} % many ELSE 0 END"
+    )
+    hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
+    shifted = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS shift FROM ({hashed}) AS hashed"
     return (
         f"SELECT {', '.join(taken)} FROM ({shifted}) AS shifted"
         f" WHERE many <= {most} OR {_write_choice(most, words)} < {most}"

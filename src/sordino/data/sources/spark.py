@@ -24,8 +24,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -36,6 +36,7 @@ from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import UNUSABLE, Asked
+from sordino.data.sources.spark_progress import stop_query, watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
@@ -61,8 +62,8 @@ _REACHED_SECONDS = 10
 _NUMBERS = itertools.count()
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
-    r"\b(aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
-    r"|greatest|is_valid_utf8|isnan|least|length|max|min|named_struct|replace|rint|round|sha2|shiftright"
+    r"\b(abs|aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
+    r"|greatest|is_valid_utf8|isnan|least|length|ln|max|min|named_struct|replace|rint|round|sha2|shiftright|sign"
     r"|spark_partition_id|substr|sum|transform|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
 _NOTHING_SAID = "Spark cannot answer this question for the columns as they are; check that they may be read."
@@ -128,6 +129,7 @@ class _SparkScan:
     def __init__(self, session: Any, rows: Any) -> None:
         self._session, self._rows = session, rows
         self._tag = f"sordino-{os.getpid()}-{next(_NUMBERS)}"
+        self._measure: Callable[[], float] = lambda: 0.0
 
     def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
         """Run a query over `rows` and `labels`."""
@@ -148,22 +150,19 @@ class _SparkScan:
         try:
             # The names of both frames stand in braces, so every other brace is doubled.
             query = f"{tables} {asked.replace('{', '{{').replace('}', '}}')}"
-            found = self._session.sql(query, **frames).toArrow()
+            with watch_query(self._session, self._tag) as self._measure:
+                found = self._session.sql(query, **frames).toArrow()
         finally:
             self._session.removeTag(self._tag)
         return {name: _read_column(found.column(name)) for name in found.column_names}
 
     def progress(self) -> float:
-        """Return 0: sessions say how far they are in ways of their own."""
-        return 0.0
+        """Return how many of the tasks that Spark knows are done, in percent."""
+        return self._measure()
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
-        from pyspark.errors import PySparkException  # noqa: PLC0415
-
-        # It may be over already, or the session gone. A channel that is closed is a ValueError.
-        with suppress(PySparkException, ValueError):
-            self._session.interruptTag(self._tag)
+        stop_query(self._session, self._tag)
 
 
 def _read_column(column: Any) -> Any:

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from sordino.data.questions.bucket_query import BucketQuery, list_cuts
+from sordino.data.questions.bucket_query import X_AS_DOUBLE, BucketQuery, Scale
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
 from sordino.data.sources.dialect import Dialect
@@ -26,6 +26,10 @@ WIDE = "DECIMAL(38,0)"
 """The widest exact type: a sum of 10^22 rows of 2^52 steps fits."""
 
 _DIGITS = 38
+
+_PIECE = 13
+_EASY = 1 << 49
+"""Up to here, floats are near enough to a decimal that its digits can be read from one."""
 
 SPARK_WORDS = Words(
     # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart
@@ -54,49 +58,126 @@ SPARK_WORDS = Words(
 )
 
 
+def _is_short(kind: NumberKind) -> bool:
+    """Tell whether values are held without their point, as whole numbers of 64 bits: decimals of 18 digits.
+
+    Spark compares, sorts and multiplies those several times as fast as decimals.
+    """
+    return kind.name.startswith("DECIMAL") and kind.largest < 10**18
+
+
 def _write_number(index: int, kind: NumberKind) -> str:
     """Return the number of the column c<index>; floats are without NaN and with one zero."""
+    if _is_short(kind):
+        return _write_digits(f"CAST(c{index} AS {kind.name})", kind)
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
     return SPARK_WORDS.number.format(f"CAST(c{index} AS DOUBLE)")
 
 
+def _write_digits(x: str, kind: NumberKind) -> str:
+    """Return a short decimal times 10^scale, a whole number."""
+    scale = kind.scale or 0
+    if kind.largest <= _EASY:
+        # The nearest float to u / 10^s, times 10^s, lies within 2^-52 of u, in proportion: less than 1/8.
+        return f"CAST(rint(CAST({x} AS DOUBLE) * CAST('1e{scale}' AS DOUBLE)) AS BIGINT)"
+    return f"CAST({x} * {_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
+
+
+def _held(kind: NumberKind) -> str:
+    """Return the type in which `x` is held."""
+    return "BIGINT" if _is_short(kind) else kind.name
+
+
 def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None) -> tuple[BucketQuery]:
-    """Return the query in which a search by halves finds how many cuts a number reaches."""
-    cuts = list_cuts(kind, grid)
+    """Return the query in which a logarithm proposes how many cuts a number reaches.
+
+    Two comparisons say whether it is right. If not, and where edges have no scale, a search by halves finds
+    it. So each number is in its bucket, whatever logarithms Spark computes.
+    """
+    # Edges that round up to one number of the kind have one cut each: they are reached together.
+    found = (kind.cut(edge) for edge in grid.edges.tolist())
+    cuts = tuple(_hold(kind, cut) for cut in found if cut is not None)
     # The cuts are sent as texts, with all their digits. Nothing is read of rows here.
     array = (
         "(SELECT transform(array_sort(collect_list(named_struct('position', position, 'cut',"
-        f" try_cast(label AS {kind.name})))), each -> each.cut) FROM labels WHERE position < {len(cuts)})"
+        f" try_cast(label AS {_held(kind)})))), each -> each.cut) FROM labels WHERE position < {len(cuts)})"
     )
-    halves = [1 << bit for bit in reversed(range(len(cuts).bit_length()))]
-    # Behind the last cut `get` is NULL, and so is the comparison.
-    found = (
-        f"aggregate(array({', '.join(map(str, halves))}), 0, (reached, half) ->"
-        " CASE WHEN get(cuts, reached + half - 1) <= x THEN reached + half ELSE reached END)"
-    )
+    scale = Scale.of(grid)
+    proposed = "NULL" if scale is None or not scale.even else _propose(kind, scale, len(cuts))
     # No value of the kind may reach any edge.
-    cell = f"CASE WHEN x IS NULL THEN 0 ELSE {found} END" if cuts else "0"
+    cell = (
+        f"CASE WHEN x IS NULL THEN 0 WHEN {_check(len(cuts))} THEN near ELSE {_write_search(len(cuts))} END"
+        if cuts
+        else "0"
+    )
     wanted, steps = "", ""
     if ladder is not None:
-        wanted = ", CAST(coalesce(sum(steps), 0) AS STRING) AS total"
+        wanted = f", CAST({_write_sum('steps')} AS STRING) AS total"
         of_rung = write_ladder_steps(partial(_write_steps, kind), partial(_write_cut, kind), ladder)
         steps = f"{of_rung} AS steps, "
     sql = (
         f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached{wanted} FROM "
-        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts"
-        " FROM {rows} AS counted) AS beside) AS placed GROUP BY {group}cell"
+        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts,"
+        f" CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
+        " GROUP BY {group}cell"
     )
-    return (BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql),)
+    return (BucketQuery(cuts, np.arange(len(cuts) + 1), sql),)
+
+
+def _write_search(cuts: int) -> str:
+    """Return how many cuts `x` reaches, by halves."""
+    halves = [1 << bit for bit in reversed(range(cuts.bit_length()))]
+    # Behind the last cut `get` is NULL, and so is the comparison.
+    return (
+        f"aggregate(array({', '.join(map(str, halves))}), 0, (reached, half) ->"
+        " CASE WHEN get(cuts, reached + half - 1) <= x THEN reached + half ELSE reached END)"
+    )
+
+
+def _propose(kind: NumberKind, scale: Scale, cuts: int) -> str:
+    """Return how many cuts `x` reaches on a logarithmic scale, about; NULL if it has no logarithm."""
+    place = scale.sql
+    if _is_short(kind):
+        place = place.replace(X_AS_DOUBLE, f"({X_AS_DOUBLE} / CAST('1e{kind.scale}' AS DOUBLE))")
+    # The second edge stands at the first cell. The place is moved into public ends before `floor`.
+    near = f"{place} - {_whole(int(scale.cells[0]) - 2)}"
+    return f"floor(greatest(CAST(0 AS DOUBLE), least(CAST({cuts} AS DOUBLE), {near})))"
+
+
+def _check(cuts: int) -> str:
+    """Return whether `x` reaches the first `near` cuts, and no other."""
+    return f"(near = 0 OR get(cuts, near - 1) <= x) AND (near = {cuts} OR get(cuts, near) > x)"
+
+
+def _write_sum(steps: str) -> str:
+    """Return the sum of whole numbers within +-2^52, exactly; 0 of none.
+
+    They are added up in four pieces of 13 bits, each as a whole number of 64 bits, which holds 2^50 of them.
+    A sum of decimals takes five times as long.
+    """
+    pieces = [f"shiftright({steps}, {3 * _PIECE})"]
+    pieces += [f"shiftright({steps}, {place * _PIECE}) & {_whole((1 << _PIECE) - 1)}" for place in (2, 1, 0)]
+    total = f"CAST(coalesce(sum({pieces[0]}), 0) AS {WIDE})"
+    for piece in pieces[1:]:
+        shifted = f"CAST({total} * {_whole(1 << _PIECE, 'DECIMAL(4,0)')} AS {WIDE})"
+        total = f"({shifted} + CAST(coalesce(sum({piece}), 0) AS DECIMAL(19,0)))"
+    return total
 
 
 def _write_cut(kind: NumberKind, edge: Fraction) -> str | None:
     cut = kind.cut(edge)
-    return None if cut is None else f"CAST('{cut}' AS {kind.name})"
+    return None if cut is None else f"CAST('{_hold(kind, cut)}' AS {_held(kind)})"
+
+
+def _hold(kind: NumberKind, cut: str) -> str:
+    """Return the text of a number of the kind as `x` holds it."""
+    # A cut of a decimal has all digits of its scale.
+    return str(int(cut.replace(".", ""))) if _is_short(kind) else cut
 
 
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:
-    """Return the steps of `x`, a decimal; NULL if it is missing."""
+    """Return the steps of `x`, a whole number of 64 bits; NULL if it is missing."""
     least, most = (_write_cut(kind, end * ends.step) for end in (ends.low, ends.high))
     above = f" WHEN x >= {most} THEN {_whole(ends.high)}" if most is not None else ""
     # No value of the kind reaches the lower end: all of them are clipped to it.
@@ -105,9 +186,7 @@ def _write_steps(kind: NumberKind, ends: StepRange) -> str:
         write = _write_float_steps if kind.scale is None else partial(_write_exact_steps, kind)
         inside = f" WHEN x >= {least} THEN {write(ends)}"
     # What is missing comes first: it is no number below the lower end, and adds nothing.
-    steps = f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
-    # Sums of whole numbers of 64 bits could overflow, which is an error.
-    return f"CAST({steps} AS {WIDE})"
+    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
 
 
 def _whole(number: int, kind: str = "BIGINT") -> str:
@@ -133,7 +212,6 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     scale = kind.scale or 0
     # The ends as values of the kind: whatever x is, it is moved between them before anything is computed.
     low, high = (_clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
-    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator
     # Such ends are within half of the last digit around 0: only 0 lies between them.
@@ -142,24 +220,34 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     # A step beyond every value of the type: the sign decides.
     if divisor > 1 and divisor * 10**scale > max(kind.largest, -kind.smallest):
         return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
+    if _is_short(kind):
+        return _write_short_steps(ends, low, high, scale)
     if kind.name in WHOLE_NUMBERS:
+        x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
         # The product is within 2^53, and shifting rounds down.
         return f"(CAST({x} AS BIGINT) * {factor})" if factor > 1 else _shift(f"CAST({x} AS BIGINT)", divisor)
     return _write_decimal_steps(kind, ends, low, high)
 
 
-def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
-    """Return the same of a decimal with ends that are given as numbers times 10^scale."""
-    scale, factor, divisor = kind.scale or 0, ends.step.denominator, ends.step.numerator
-    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
-    most, by = max(abs(low), abs(high)), divisor * 10**scale
-    # Decimals of 18 digits are whole numbers of 64 bits without their point, which is several times as fast.
-    if kind.largest < 10**18 and max(most * factor, by) < 1 << 60:
-        digits = f"CAST(x * {_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
-        product = f"(least(greatest({digits}, {_whole(low)}), {_whole(high)}) * {factor})"
+def _write_short_steps(ends: StepRange, low: int, high: int, scale: int) -> str:
+    """Return the same of a decimal without its point, with ends that are given so, too."""
+    factor, by = ends.step.denominator, ends.step.numerator * 10**scale
+    x, most = f"least(greatest(x, {_whole(low)}), {_whole(high)})", max(abs(low), abs(high))
+    if most * factor < 1 << 60:
+        product = f"({x} * {_whole(factor)})" if factor > 1 else x
         # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted above 0.
         lift = -(-most * factor // by)
-        return f"(({product} + {lift * by}) div {by} - {lift})" if by > 1 else product
+        return f"(({product} + {_whole(lift * by)}) div {_whole(by)} - {_whole(lift)})" if by > 1 else product
+    # At most 2^53 times 10^18, which has 34 digits.
+    digits = f"CAST({x} AS DECIMAL({len(str(most))},0))"
+    return _divide(f"CAST({digits} * {_whole(factor, f'DECIMAL({len(str(factor))},0)')} AS {WIDE})", by)
+
+
+def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
+    """Return the same of a decimal of more than 18 digits; the ends are given as numbers times 10^scale."""
+    scale, factor, divisor = kind.scale or 0, ends.step.denominator, ends.step.numerator
+    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
+    most = max(abs(low), abs(high))
     if factor == 1:
         below = f"CAST(floor(CAST({x} AS {_decimal(most, scale)})) AS {WIDE})"
         # Within the ends of 64 bits it is a whole number like others.
@@ -213,9 +301,11 @@ def _unscaled(number: int, kind: NumberKind) -> str:
 def _write_totals(
     kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
 ) -> str:
-    return added_up(
-        partial(_write_steps, kind), ranges, rows, grouped, squares=squares, text="STRING", wide=WIDE
-    )
+    # A sum of whole numbers of 64 bits could overflow, which is an error.
+    def write_wide(ends: StepRange) -> str:
+        return f"CAST({_write_steps(kind, ends)} AS {WIDE})"
+
+    return added_up(write_wide, ranges, rows, grouped, squares=squares, text="STRING", wide=WIDE)
 
 
 SPARK = Dialect(
