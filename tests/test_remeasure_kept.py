@@ -129,7 +129,7 @@ def test_the_clip_costs_nothing_the_second_time(tmp_path, table):
 
 @pytest.mark.parametrize("kind", ["gaussian", "sum of groups"])
 def test_figures_of_kept_rows_are_those_of_the_release(ledger, table, kind):
-    """The rows of a kept look are different numbers: a difference of two is not 0."""
+    """The rows of a kept look are different numbers: a difference of two is not 0 with certainty."""
     release = keep(ledger, table, kind)
     look = opened(ledger, table).remeasure(release.receipt.id, epsilon=1).looks[0]
     figures = []
@@ -138,7 +138,8 @@ def test_figures_of_kept_rows_are_those_of_the_release(ledger, table, kind):
         made = [a - b, a / b, *([sd.add_rows(one, ["a", "b"])] if kind == "gaussian" else [])]
         figures.append([(figure.value, figure.low, figure.high) for figure in made])
     for (value, low, high), first in zip(*figures, strict=True):
-        assert value == first[0] != 0
+        # By chance the noise may make it 0; its interval is wide all the same.
+        assert value == first[0]
         # Noises of one look are independent; those of groups, each with a clip of its own, are taken apart.
         assert first[1] <= low < value < high <= first[2]
         assert kind == "sum of groups" or (low, high) == first[1:]
