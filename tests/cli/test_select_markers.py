@@ -138,11 +138,11 @@ def test_what_is_not_exact_is_used_only_if_allowed(select, monkeypatch):
 
 def test_a_ledger_refuses_what_is_not_exact_even_if_it_was_chosen(select, families, monkeypatch):
     """Broken control: a rule that forgets what was asked for."""
-    import sordino.genomics as genomics
+    from sordino.genomics import choose
 
-    plain = genomics.choose_method
-    forgetful = lambda **given: plain(**given | {"exact": False, "method": "heavy-tail"})  # noqa: E731
-    monkeypatch.setattr(genomics, "choose_method", forgetful)
+    plain = choose.choose_for_goal
+    forgetful = lambda enough, **given: plain(enough, **given | {"exact": False, "method": "heavy-tail"})  # noqa: E731
+    monkeypatch.setattr(choose, "choose_for_goal", forgetful)
     refused = select(*families)
     assert refused.code not in {0, 1}
     assert refused.out == ""
