@@ -132,7 +132,7 @@ def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
 
     assert sorted(shares()) != [300]
     assert all(60 < count < 140 for count in shares())
-    monkeypatch.setattr("sordino.data.questions.rank_law._write_offset", lambda *_: "CAST(0 AS BIGINT)")
+    monkeypatch.setattr("sordino.data.questions.rank_law.write_offset", lambda *_: "CAST(0 AS BIGINT)")
     assert shares() == [300]
 
 

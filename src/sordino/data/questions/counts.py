@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.data.questions.domain import Domain
+from sordino.data.questions.label_sets import count_sets, fits_sets
 from sordino.data.questions.rank_law import choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
@@ -134,7 +135,7 @@ class CountQuestion:
             listed = self.kind == "items" and numbered is None and not hidden
             answer = scan.ask(self.sql, labels if listed else None)
         if self.kind != "items":
-            return Counts(np.asarray(answer["n"], dtype=np.int64), ())
+            return Counts(np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ())
         if numbered is not None:
             # The engine returns groups in any order, and `Counts.at` searches by position.
             order = np.argsort(answer["position"])
@@ -399,20 +400,26 @@ def count_query(
     If the domain is not listed, the items are positions. The counts themselves leave out missing values
     (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels, if it is known.
     """
-    if kind == "rows":
+    if kind != "items":
+        if unit.column is None:
+            return f"SELECT count(*) AS n, count(*) AS units FROM {kept} AS kept"
+        # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
         if unit.max_rows is None:
-            return f"SELECT count(*) AS n FROM {kept} AS kept"
+            return f"SELECT count(DISTINCT unit) AS units FROM {kept} AS kept"
         # The cap is on the count of each unit, not on which rows
         # count: rows are interchangeable here, so no salt is used.
-        bounded = f"(SELECT least(count(unit), {unit.max_rows}) AS n FROM {kept} AS kept GROUP BY unit)"
-        # The sum over no rows is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
-        return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM {bounded} AS bounded"
-    if kind == "units":
-        # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
-        return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept} AS kept"
+        bounded = (
+            f"(SELECT least(count(*), {unit.max_rows}) AS n FROM {kept} AS kept WHERE unit IS NOT NULL"
+            " GROUP BY unit)"
+        )
+        # One query for both kinds, which is asked once if a batch counts rows and units. The sum over no rows
+        # is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
+        return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} AS bounded"
     # No unit has more items than there are labels: where all of them may count, there is nothing to choose.
     if size is not None and unit.max_rows is not None and size <= unit.max_rows:
         unit = replace(unit, max_rows=None)
+    if listed and unit.column is not None and fits_sets(size, words):
+        return count_sets(kept, most=unit.max_rows, salt=salt, words=words)
     counted = _count_items(
         unit, kept, salt, words, "item IN (SELECT label FROM labels)" if listed else "TRUE"
     )

@@ -17,6 +17,7 @@ from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
+from sordino.data.questions.label_sets import choose_in_sets, fits_sets
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.rank_law import choose_groups, choose_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
@@ -363,6 +364,8 @@ def prepare_numbers(
     if by is not None:
         # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
         columns["item"] = source.label_index(by, "by")
+    # At most so many groups, also where a release finds them: that is public, as the domain is.
+    listed = most_groups if known is None or known.hidden else known.size
     predicate = None if where is None else source.predicate(where)
     indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
     dialect = source.backend.dialect
@@ -391,6 +394,7 @@ def prepare_numbers(
             grouped=by is not None,
             salt=salt,
             words=dialect.words,
+            listed=listed,
         )
 
     question = NumberQuestion(
@@ -445,7 +449,14 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
 
 
 def bounded(
-    kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Words
+    kept: str,
+    *,
+    rows: int | None,
+    groups: int | None,
+    grouped: bool,
+    salt: bytes,
+    words: Words,
+    listed: int | None = None,
 ) -> str:
     """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
 
@@ -459,14 +470,18 @@ def bounded(
         there is no column unit.
     groups : int or None
         In at most so many groups; None: in all of them.
+    listed : int, optional
+        There are at most so many groups.
     """
     # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
     columns = "x, grp, item, unit" if grouped else "x, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
-    if groups is not None:
-        known = choose_groups(known, columns.split(", "), most=groups, salt=salt, words=words)
+    # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
+    if groups is not None and (listed is None or groups < listed):
+        choose = choose_in_sets if fits_sets(listed, words) else choose_groups
+        known = choose(known, columns.split(", "), most=groups, salt=salt, words=words)
     counted = choose_ranks(
         known,
         taken=["grp", "x"] if grouped else ["x"],

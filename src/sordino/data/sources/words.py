@@ -44,6 +44,9 @@ class Words:
         A text that may be handed out; NULL if it is none in UTF-8.
     code_points : str
         What orders texts by their code points, which is the order of their bytes in UTF-8.
+    set_bits : str or None
+        How many bits of a whole number of 64 bits are set, which is not negative. None: the engine keeps no
+        sets of labels as numbers.
     materialized : bool
         Whether a part of a query that occurs several times can be read once. Where it cannot, no part that
         reads rows may occur twice: the rows may change in between.
@@ -59,6 +62,7 @@ class Words:
     plain: str
     code_points: str
     readable: str = "{}"
+    set_bits: str | None = None
     materialized: bool = True
 
     def label(self, index: int, declared: str) -> str:
@@ -160,6 +164,7 @@ EMBEDDED = Words(
     ),
     # Texts are kept in UTF-8 and compared byte by byte.
     code_points="{}",
+    set_bits="CAST(bit_count({}) AS BIGINT)",
 )
 SERVER = Words(
     # Byte by byte, whatever collation the column carries (docs/proofs/counts.md).

@@ -1,0 +1,100 @@
+"""Chooses labels of a unit by the law of ranks, where a whole number can hold the set of all that it has.
+
+So few are listed that each has a bit. The labels that a unit has are a number: one for each unit, in place of
+one row for each pair of a unit and a label. The rank of a label is how many bits below its own are set. So
+the law is that of `rank_law`, and the same labels are chosen: docs/proofs/numbers.md, 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sordino.data.questions.rank_law import write_choice, write_offset
+from sordino.data.sources.words import Words
+
+MOST_LABELS = 62
+"""Every set of so many labels is a number of 64 bits that is not negative."""
+
+
+def fits_sets(size: int | None, words: Words) -> bool:
+    """Tell whether an engine can keep sets of labels, of which `size` are listed, as numbers."""
+    return size is not None and size <= MOST_LABELS and words.set_bits is not None
+
+
+def count_sets(kept: str, *, most: int | None, salt: bytes, words: Words) -> str:
+    """Return a SELECT of each label's position, with the number `n` of units that count for it.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses, with columns item and unit, as texts or NULL.
+    most : int or None
+        At most so many labels of a unit count; None: all that it has.
+    salt : bytes
+        Secret.
+    words : Words
+        The words of the engine.
+    """
+    # A domain is sorted, so the places of labels are their order, however somebody listed them.
+    had = (
+        f"(SELECT unit, CAST(position AS INTEGER) AS place FROM {kept} AS kept JOIN labels ON item = label"
+        " WHERE unit IS NOT NULL)"
+    )
+    counts = f"(bits & {_write_bit('listed.place')}) <> 0"
+    if most is not None:
+        counts += f" AND (many <= {most} OR {_write_choice(most, words, place='listed.place')})"
+    return (
+        f"SELECT position, count(*) AS n FROM ({_write_sets(had, most, salt, words)}) AS owned"
+        f" JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed ON {counts}"
+        " GROUP BY position"
+    )
+
+
+def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, salt: bytes, words: Words) -> str:
+    """Return a SELECT of all rows of at most `most` groups of each unit, in parentheses.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses, with columns unit, which is never NULL, and grp, from 0 to `MOST_LABELS` - 1.
+    columns : sequence of str
+        What is wanted of it.
+    most, salt, words
+        As in `count_sets`.
+    """
+    taken = ", ".join(f"known.{name}" for name in columns)
+    bits = "(SELECT unit, CAST(grp AS INTEGER) AS place FROM known)"
+    crowded = f"SELECT * FROM ({_write_sets(bits, most, salt, words)}) AS owned WHERE many > {most}"
+    choice = _write_choice(most, words, place="CAST(grp AS INTEGER)")
+    return (
+        # Read once, and used twice: a stream of rows cannot be read again.
+        f"(WITH known AS MATERIALIZED (SELECT {', '.join(columns)} FROM {kept} AS kept),"
+        f" crowded AS ({crowded})"
+        f" SELECT {taken} FROM known LEFT JOIN crowded ON known.unit = crowded.unit"
+        f" WHERE many IS NULL OR {choice})"
+    )
+
+
+def _write_sets(had: str, most: int | None, salt: bytes, words: Words) -> str:
+    """Return a SELECT of each unit, its labels as bits, how many they are, and what shifts their ranks."""
+    owned = f"SELECT unit, bit_or({_write_bit('place')}) AS bits FROM {had} AS had GROUP BY unit"
+    assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
+    many = words.set_bits.format("bits")
+    # Hashed only for those who have more than may count: hashing is what takes time.
+    hashed = write_offset(["unit"], salt, words)
+    shift = "0" if most is None else f"CASE WHEN many > {most} THEN {hashed} % many END"
+    return (
+        f"SELECT unit, bits, many, {shift} AS shift"
+        f" FROM (SELECT unit, bits, {many} AS many FROM ({owned}) AS sets) AS counted"
+    )
+
+
+def _write_bit(place: str) -> str:
+    return f"(CAST(1 AS BIGINT) << {place})"
+
+
+def _write_choice(most: int, words: Words, place: str) -> str:
+    """Return whether a label counts of a unit that has more than `most`: by its rank among those it has."""
+    assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
+    rank = words.set_bits.format(f"bits & ({_write_bit(place)} - 1)")
+    return f"{write_choice(most, words, place=f'CAST({rank} AS BIGINT)')} < {most}"
