@@ -399,6 +399,7 @@ def count_query(
 
     If the domain is not listed, the items are positions. The counts themselves leave out missing values
     (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels, if it is known.
+    Rows have an answer `n`, units one that is called `units`, items `position` and `n`.
     """
     if kind != "items":
         if unit.column is None:
@@ -415,18 +416,32 @@ def count_query(
         # One query for both kinds, which is asked once if a batch counts rows and units. The sum over no rows
         # is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
         return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} AS bounded"
-    # No unit has more items than there are labels: where all of them may count, there is nothing to choose.
-    if size is not None and unit.max_rows is not None and size <= unit.max_rows:
-        unit = replace(unit, max_rows=None)
-    if listed and unit.column is not None and fits_sets(size, words):
-        return count_sets(kept, most=unit.max_rows, salt=salt, words=words)
-    counted = _count_items(
-        unit, kept, salt, words, "item IN (SELECT label FROM labels)" if listed else "TRUE"
-    )
-    if not listed:
-        # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
-        return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
-    return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
+    return _write_items_query(unit, kept, salt, words, listed=listed, size=size)
+
+
+def _write_items_query(
+    unit: PrivacyUnit, kept: str, salt: bytes, words: Words, *, listed: bool, size: int | None
+) -> str:
+    """Return the query for items of a domain, each by its position in it."""
+    if listed and unit.column is not None:
+        # No unit has more items than there are labels: where all of them may count, nothing is chosen.
+        if size is not None and unit.max_rows is not None and size <= unit.max_rows:
+            unit = replace(unit, max_rows=None)
+        # From here on an item is the place of its label: a domain is sorted, so places have the order of the
+        # labels, and they take less room. Labels that are not listed take no place of a unit.
+        kept = (
+            "(SELECT CAST(position AS INTEGER) AS item, unit"
+            f" FROM {kept} AS kept JOIN labels ON item = label)"
+        )
+        if fits_sets(size, words):
+            return count_sets(kept, most=unit.max_rows, salt=salt, words=words)
+        counted = _count_items(unit, kept, salt, words, "TRUE")
+        return f"SELECT item AS position, n FROM ({counted}) AS counted"
+    counted = _count_items(unit, kept, salt, words, "TRUE")
+    if listed:
+        return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
+    # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
+    return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
 
 
 def labels_query(

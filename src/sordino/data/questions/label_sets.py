@@ -27,7 +27,7 @@ def count_sets(kept: str, *, most: int | None, salt: bytes, words: Words) -> str
     Parameters
     ----------
     kept : str
-        A SELECT in parentheses, with columns item and unit, as texts or NULL.
+        A SELECT in parentheses, with columns item, the place of a label in the domain, and unit, or NULL.
     most : int or None
         At most so many labels of a unit count; None: all that it has.
     salt : bytes
@@ -35,11 +35,7 @@ def count_sets(kept: str, *, most: int | None, salt: bytes, words: Words) -> str
     words : Words
         The words of the engine.
     """
-    # A domain is sorted, so the places of labels are their order, however somebody listed them.
-    had = (
-        f"(SELECT unit, CAST(position AS INTEGER) AS place FROM {kept} AS kept JOIN labels ON item = label"
-        " WHERE unit IS NOT NULL)"
-    )
+    had = f"(SELECT unit, item AS place FROM {kept} AS kept WHERE unit IS NOT NULL)"
     counts = f"(bits & {_write_bit('listed.place')}) <> 0"
     if most is not None:
         counts += f" AND (many <= {most} OR {_write_choice(most, words, place='listed.place')})"
