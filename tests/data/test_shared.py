@@ -12,7 +12,8 @@ import pytest
 
 import sordino as sd
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
-from sordino.data.sources import shared, source as source_module
+from sordino.data.sources import shared
+from sordino.data.sources.engine import Rehearsal
 from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 from sordino.estimators.clipped.step_ladder import StepLadder
@@ -192,16 +193,17 @@ def test_releases_of_a_batch_choose_the_same_rows_of_a_unit_and_others_do_not(ta
 
 def test_an_answer_is_kept_only_if_it_is_asked_twice():
     readings = Readings(spools=True)
-    readings.note({0: "VARCHAR"}, [("once", None), ("twice", None), ("twice", ("",))])
-    for question in ("once", "twice"):
+    once, twice = "SELECT count(c0) AS n FROM rows", "SELECT count(*) AS n FROM rows"
+    readings.rehearse({0: "VARCHAR"}, [(once, None), (twice, None), (twice, ("",))])
+    for question in (once, twice):
         readings.remember(question, None, {"n": np.array([3])})
-    assert readings.recall("once", None) is None
-    assert readings.recall("twice", ("other",)) is None
-    found = readings.recall("twice", None)
+    assert readings.recall(once, None) is None
+    assert readings.recall(twice, ("other",)) is None
+    found = readings.recall(twice, None)
     found["n"][0] = 4
-    assert readings.recall("twice", None)["n"].tolist() == [3]
+    assert readings.recall(twice, None)["n"].tolist() == [3]
     readings.close()
-    assert readings.recall("twice", None) is None
+    assert readings.recall(twice, None) is None
 
 
 def test_an_error_of_the_caller_while_rows_are_taken_in_ends_the_batch(tmp_path, monkeypatch):
@@ -241,10 +243,13 @@ def test_progress_goes_up_while_rows_are_taken_in(tmp_path, monkeypatch):
 
 def test_the_same_question_is_rehearsed_once(tables, monkeypatch):
     seen = []
-    whole = source_module.rehearsed
-    monkeypatch.setattr(
-        source_module, "rehearsed", lambda columns, asked: seen.append(len(asked)) or whole(columns, asked)
-    )
+    whole = Rehearsal.ask
+
+    def ask(self, columns, asked):
+        seen.append(len(asked))
+        whole(self, columns, asked)
+
+    monkeypatch.setattr(Rehearsal, "ask", ask)
     together, readings = share_readings(tables["csv"])
     with closing(readings):
         for unit in (ROWS, ROWS, UNIT):

@@ -148,7 +148,12 @@ def around(pattern: str) -> str:
 
 
 def number_pattern(marks: Marks, scale: int | None) -> str:
-    """Return the pattern of a number, with blanks or without around it.
+    """Return the pattern of a number, with blanks or without around it; see `bare_number_pattern`."""
+    return around(bare_number_pattern(marks, scale))
+
+
+def bare_number_pattern(marks: Marks, scale: int | None) -> str:
+    """Return the pattern of a number without blanks around it.
 
     Parameters
     ----------
@@ -171,7 +176,7 @@ def number_pattern(marks: Marks, scale: int | None) -> str:
         # an exponent: 1.234e5 is a number with a decimal point.
         grouped = f"[1-9][0-9]{{0,2}}(?:{re.escape(marks.thousands)}[0-9]{{3}})+"
         ways.append(f"{grouped}{behind}")
-    return around(f"[+-]?(?:{'|'.join(ways)})")
+    return f"[+-]?(?:{'|'.join(ways)})"
 
 
 _YEAR = "[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000"

@@ -155,8 +155,8 @@ class Engine:
         self.connection.register("lent", _LentRows(start))
 
     def lend_from(self, source: Engine, statement: str) -> None:
-        """Lend the rows that an engine beside has; whoever opened that engine closes it."""
-        self._sources.append(source)
+        """Lend the rows that an engine beside has, now; whoever opened that engine closes it."""
+        self._sources = [source]
         self.measure = source.progress
         self.lend(source.select(statement))
 
@@ -318,31 +318,40 @@ def scanning(
         yield opened
 
 
-def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
-    """Ask questions, with their labels, of an empty table of the declared types.
+class Rehearsal:
+    """An engine without rows, which is asked questions before the charge: what it cannot plan fails here."""
 
-    What fails here would fail on any rows. So it fails before the charge, and says nothing about the rows.
+    def __init__(self) -> None:
+        # Imported here, because nothing else needs it.
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    Raises
-    ------
-    DataSourceError
-        If the engine cannot plan one of them.
-    """
-    # A table needs a column, also where the question uses none.
-    listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
-    # Imported here, because nothing else needs it.
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+        self._stack = ExitStack()
+        self._engine = self._stack.enter_context(engine())
+        self._engine.close_doors(())
+        # In a thread of its own: signals are heard in this one. An error that a signal raises inside a
+        # callback of the engine could only be ignored there.
+        self._aside = self._stack.enter_context(ThreadPoolExecutor(1, "sordino-rehearsal"))
 
-    # In a thread of its own: signals are heard in this one. An error that a signal raises inside a callback
-    # of the engine could only be ignored there.
-    with engine() as opened, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
-        opened.rows = f"SELECT {listed} WHERE FALSE"
-        opened.close_doors(())
+    def ask(self, columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
+        """Ask questions, with their labels, of an empty table of the declared types.
+
+        Raises
+        ------
+        DataSourceError
+            If the engine cannot plan one of them. It says nothing about rows, which nobody has read.
+        """
+        # A table needs a column, also where the question uses none.
+        listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
+        self._engine.rows = f"SELECT {listed} WHERE FALSE"
         try:
             for question, labels in asked:
-                aside.submit(opened.ask, question, labels).result()
+                self._aside.submit(self._engine.ask, question, labels).result()
         except duckdb.Error:
             raise DataSourceError(UNPLANNED) from None
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._stack.close()
 
 
 @no_remnants

@@ -2,19 +2,19 @@
 
 Rows of text files are found and typed anew by each reading, which takes longer than most questions about
 them. A batch that reads them several times takes them into a table of an engine beside, which evaluates
-nothing. From there they go as a stream into a fresh engine for each question, as rows of a file of tables do
-(docs/decisions/0029-studies.md). So what a question is answered does not change.
+nothing. From there they go as a stream into the engine that evaluates, anew for each question, as rows of a
+file of tables do (docs/decisions/0029-studies.md). So what a question is answered does not change.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Scan, engine, scanning
+from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Rehearsal, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
 
 Labels = tuple[str, ...] | None
@@ -39,9 +39,11 @@ class Readings:
     __slots__ = (
         "_answers",
         "_asked",
+        "_evaluating",
         "_indices",
         "_kept",
         "_limits",
+        "_rehearsal",
         "_rehearsed",
         "_spool",
         "_spools",
@@ -59,17 +61,27 @@ class Readings:
         self._answers: dict[tuple[str, Labels], Answer] = {}
         self._stack = ExitStack()
         self._spool: Engine | None = None
+        self._evaluating: Engine | None = None
+        self._rehearsal: Rehearsal | None = None
         self._kept: dict[tuple[str, Labels], Engine] = {}
         self.opened = 0
         """How often the source was read."""
 
-    def list_fresh(self, asked: Sequence[Question]) -> list[Question]:
-        """Return the questions that were not rehearsed yet; the same one would be planned the same."""
-        return [one for one in asked if _key_of(one) not in self._rehearsed]
+    def rehearse(self, columns: Mapping[int, str], asked: Sequence[Question]) -> None:
+        """Ask an engine without rows what was not asked yet, and note all of it: it will be asked of rows.
 
-    def note(self, indices: Mapping[int, str], asked: Sequence[Question]) -> None:
-        """Note questions that were rehearsed, and will be asked."""
-        self._indices |= indices.keys()
+        Raises
+        ------
+        DataSourceError
+            If the engine cannot plan a question.
+        """
+        # The same question would be planned the same.
+        fresh = [one for one in asked if _key_of(one) not in self._rehearsed]
+        if fresh:
+            if self._rehearsal is None:
+                self._rehearsal = self._stack.enter_context(closing(Rehearsal()))
+            self._rehearsal.ask(columns, fresh)
+        self._indices |= columns.keys()
         self._rehearsed.update(map(_key_of, asked))
         self._asked.update(query for query, _ in asked)
 
@@ -85,12 +97,9 @@ class Readings:
                     return stack.enter_context(scanning(reader, indices, limits=self._limits)), False
                 rows = self._fill(reader, scan)
                 if kept is None:
-                    return stack.enter_context(
-                        scanning(_SpooledRows(rows), indices, limits=self._limits)
-                    ), False
+                    return self._evaluate(rows, indices), False
                 numbers = self._choose(kept, rows, indices, scan)
-                places = (0,) if kept.labels is None else (0, 1)
-                return stack.enter_context(scanning(_SpooledRows(numbers), places, limits=self._limits)), True
+                return self._evaluate(numbers, (0,) if kept.labels is None else (0, 1)), True
 
             scan.begin = begin
             yield scan
@@ -99,7 +108,7 @@ class Readings:
         """Drop all rows and answers."""
         self._answers.clear()
         self._kept.clear()
-        self._spool = None
+        self._spool = self._evaluating = self._rehearsal = None
         self._stack.close()
 
     def recall(self, question: str, labels: Labels) -> Answer | None:
@@ -112,6 +121,14 @@ class Readings:
         """Keep an answer, if the same question will be asked again."""
         if self._asked[question] > 1:
             self._answers[question, labels] = {name: column.copy() for name, column in answer.items()}
+
+    def _evaluate(self, rows: Engine, indices: Sequence[int]) -> Engine:
+        """Return the engine that evaluates, with the rows of another one: as a stream, as from any source."""
+        if self._evaluating is None:
+            self._evaluating = self._stack.enter_context(engine(limits=self._limits))
+            self._evaluating.close_doors(())
+        self._evaluating.rows = _SpooledRows(rows).relation(self._evaluating, indices)
+        return self._evaluating
 
     def _fill(self, reader: Reader, scan: _SharedScan) -> Engine:
         """Return the engine that has the rows, which are read now if they were not yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
-from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
+from sordino.data.sources.engine import Engine, Reader, Rehearsal, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.words import FLOATS
@@ -107,14 +107,14 @@ class ReaderBackend:
         return _scan_in_engine(self.reader, indices, self.limits)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
-        """Ask a fresh engine, unless another question of the same batch was the same."""
+        """Ask an engine without rows, unless another question of the same batch was the same."""
         # Each time, because a session may be open for long.
         self.limits.check_room()
-        fresh = asked if self.readings is None else self.readings.list_fresh(asked)
-        if fresh:
-            rehearsed(columns, fresh)
         if self.readings is not None:
-            self.readings.note(columns, asked)
+            self.readings.rehearse(columns, asked)
+            return
+        with closing(Rehearsal()) as rehearsal:
+            rehearsal.ask(columns, asked)
 
 
 @contextmanager
