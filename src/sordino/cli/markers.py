@@ -344,7 +344,9 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
     ledger = open_account(run)
 
     def succeed(epsilon: Fraction, enough: float) -> float:
-        return choose_marker_method(replace(test, epsilon=epsilon), markers, test.k, enough, alone=True).success
+        return choose_marker_method(
+            replace(test, epsilon=epsilon), markers, test.k, enough, alone=True
+        ).success
 
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:

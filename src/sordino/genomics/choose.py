@@ -37,7 +37,7 @@ _BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 MOST_COMPARED = 32
 """So many selections in turn are looked at, and no more: `success` is about the first ones of more."""
 _NEAREST = 8
-"""Beside so many markers it is looked at first whether a heavy tail does: of all others that takes longest."""
+"""Beside so many markers it is looked at first whether a heavy tail does: beside all others takes long."""
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
 
@@ -252,7 +252,7 @@ def _choose_likeliest_method(
     beta: Number | None,
     damping: Number | None,
     enough: float,
-    alone: bool,  # noqa: FBT001  (a cache tells names from places)
+    alone: bool,
 ) -> Method:
     """Return the likeliest method among those named."""
     design = _make_up(markers, families)
@@ -366,9 +366,7 @@ def _success_on_designs(method: Method, k: int, enough: float) -> float:
 
     If it is not `enough`, what is returned is not either.
     """
-    designs = _list_designs(
-        method.markers, method.families, k, method.scale, method.damping, method.beta
-    )
+    designs = _list_designs(method.markers, method.families, k, method.scale, method.damping, method.beta)
     chance: Any = 1.0
     # The last ones first: they lie closest to others, and so say soonest what is not enough.
     for i, design in reversed(tuple(enumerate(designs))):

@@ -37,8 +37,8 @@ They reach far out: among many candidates the noise of the winner lies there.
 _TAIL_WEIGHTS: Floats = np.exp(-_TAIL_EDGES[:-1]) - np.exp(-_TAIL_EDGES[1:])
 # Logarithms of noise in scales, at which heavy-tailed laws are inverted.
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
-# They are read off at floats of so many binary digits, from 2^-20 to 2^29: which ones a number lies between is
-# said by its own first bits, and nothing is searched for.
+# They are read off at floats of so many binary digits, from 2^-20 to 2^29: which ones a number lies between
+# its own first bits say, and nothing is searched for.
 _READ_DIGITS, _READ_FROM, _READ_TO = 10, -20, 29
 _UNREAD_BITS = 52 - _READ_DIGITS
 _BINS_PER_SCALE = 64

@@ -505,7 +505,7 @@ def _propose_rate(budget: float, candidates: int, ratio: Fraction) -> float:
 
 
 def _find_last(value: Callable[[int], float], low: int, high: int) -> int:
-    """Return the last whole number from `low` to below `high` whose value is not negative: one before that is.
+    """Return the last whole number from `low` to below `high` whose value is at least 0; at `high` it is not.
 
     It is looked for where lines say, which is near soon, and then by halves, which always end.
     """
