@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from pathlib import Path
+
 import polars as pl
 
-from benchmarks.measuring import medians, table
+from benchmarks.measuring import compile_package, medians, process, table
 from sordino import Domain, PrivacyUnit, Session
 
 LABELS = 10**6
@@ -34,6 +38,11 @@ def jobs():
             lambda: row.top_k("n", k=50, epsilon=1, domain=whole),
         ),
         ("plan: nine quantiles", 0.3, lambda: row.quantile("x", q=Q, epsilon=1, **COLUMN)),
+        (
+            "plan: a mean in 8 groups",
+            0.3,
+            lambda: row.mean("x", by="item", domain=few[:8], epsilon=1, **COLUMN),
+        ),
         ("plan: sum", 0.3, lambda: row.sum("x", epsilon=1, **COLUMN)),
         ("goal: ±20 on 100 counts", 2, lambda: user.histogram("item", domain=few, goal="±20")),
         (
@@ -54,8 +63,34 @@ def jobs():
     ]
 
 
+def commands(folder):
+    """Return the same of commands that look for the epsilon of a selection of markers, each in a new process."""
+    path = Path(folder) / "markers.csv"
+    # Two markers are enough: a dry run is told how many there are.
+    path.write_text("SNP,T,U\na,5,6\nb,7,8\n", encoding="utf-8")
+    command = str(Path(sys.executable).with_name("sordino"))
+    asked = ("select", str(path), "--label", "SNP", "--statistic", "tdt", "--families", "150", "--dry-run")
+    goal = ("--goal", "right with 90 %", "--yes-i-mean-it")
+
+    def select(markers, k, *more):
+        return lambda: process(command, *asked, *goal, "--like-rows", str(markers), "-k", str(k), *more)
+
+    heavy = "--allow-approximate"
+    return [
+        ("command with a goal: 32 of 200 markers", 2, select(200, 32)),
+        ("command with a goal: 64 of 200 markers", 2, select(200, 64)),
+        ("command with a goal: 32 of 500,000 markers", 2, select(500_000, 32)),
+        ("command with a goal: 32 of 200 markers, also with a heavy tail", 2, select(200, 32, heavy)),
+    ]
+
+
 def report():
-    timed = jobs()
+    compile_package()
+    with tempfile.TemporaryDirectory() as folder:
+        return _report([*jobs(), *commands(folder)])
+
+
+def _report(timed):
     seconds = medians(*(job for *_, job in timed), rounds=5)
     rows = [
         (name, f"{taken:.3f}", f"{most:g}", f"{taken / most:.2f}")
@@ -64,7 +99,7 @@ def report():
     return [
         "## Plans and goals",
         "",
-        "Seconds of a plan of `Session.plan` and of a goal, with a session that is open; medians of five rounds in which each is made once. Nothing is read but the schema.",
+        "Seconds of a plan of `Session.plan` and of a goal, with a session that is open; of a command all of its process. Medians of five rounds in which each is made once. Nothing is read but the schema.",
         "",
         *table(("what", "s", "at most", "share of that"), rows),
     ]

@@ -246,8 +246,8 @@ def let_success_peek(monkeypatch, tmp_path, look):
 
     plain = markers.choose_marker_method
 
-    def peeking(test, size, k, *enough):
-        method = plain(test, size, k, *enough)
+    def peeking(test, size, k, *enough, **more):
+        method = plain(test, size, k, *enough, **more)
         counts = open_markers(tmp_path / "markers.csv", b="T", c="U", form=CsvFormat()).read()
         return method if counts.b.size != size else replace(method, success=look(method, counts))
 

@@ -7,7 +7,9 @@ from fractions import Fraction
 import pytest
 
 import sordino as sd
+from sordino.genomics import choose, goals
 from sordino.genomics.choose import choose_for_goal
+from sordino.mechanisms.smooth import smooth_step_selection
 from sordino.plan.goals import GRID
 
 SIZES = {"markers": 15, "families": 150}
@@ -32,7 +34,7 @@ def test_the_smallest_epsilon_is_found(more, wished):
 
 @pytest.mark.parametrize(("enough", "k"), [(0.3, 3), (0.9, 3), (0.6, 1)])
 def test_what_is_not_enough_is_not_looked_at_to_its_end_and_decides_the_same(enough, k):
-    several = {"scale": "sqrt", "method": None, "beta": None, "damping": None, "exact": False}
+    several = {"scale": "sqrt", "method": None, "beta": None, "damping": None, "exact": False, "alone": True}
     for epsilon in (1, 6, 12, 15, 18, 30, 90):
         asked = {**SIZES, "epsilon": Fraction(epsilon), "k": k}
         whole = sd.genomics.choose_method(**asked)
@@ -41,6 +43,40 @@ def test_what_is_not_enough_is_not_looked_at_to_its_end_and_decides_the_same(eno
         # What is said of those that are not enough is too much, never too little.
         known = {one.name: one.success for one in whole.alternatives}
         assert all(one.success >= known[one.name] - 1e-12 for one in found.alternatives)
+
+
+@pytest.mark.parametrize(("epsilon", "k"), [(1, 1), (3, 1), (9, 3), (30, 3), (60, 5)])
+def test_what_is_chosen_is_known_without_the_alternatives(epsilon, k):
+    asked = {**SIZES, "epsilon": Fraction(epsilon, k), "k": k, "scale": "sqrt", "exact": False}
+    rest = {"method": None, "beta": None, "damping": None}
+    whole = sd.genomics.choose_method(**asked)
+    found = choose_for_goal(0.0, **asked, **rest, alone=True)
+    assert (found.name, found.beta, found.success) == (whole.name, whole.beta, whole.success)
+
+
+@pytest.mark.parametrize(("sizes", "epsilon"), [((200, 32), 295), ((200, 64), 590), ((500_000, 32), 357)])
+def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
+    """Counted, because time is the machine's: it was 14 looks and 270 divided budgets of 51 looks each."""
+    markers, k = sizes
+    choose._choose_likeliest_method.cache_clear()
+    smooth_step_selection._divide_cost.cache_clear()
+    looks, made, tried = [], [], []
+    choosing, dividing, trying = (
+        goals.choose_for_goal,
+        smooth_step_selection._divide_cost,
+        smooth_step_selection._left_over,
+    )
+    monkeypatch.setattr(
+        goals, "choose_for_goal", lambda *a, **b: looks.append(b["epsilon"]) or choosing(*a, **b)
+    )
+    monkeypatch.setattr(smooth_step_selection, "_divide_cost", lambda *a: made.append(a) or dividing(*a))
+    monkeypatch.setattr(smooth_step_selection, "_left_over", lambda *a: tried.append(a) or trying(*a))
+    found = sd.genomics.find_epsilon(goal="right with 90 %", markers=markers, families=150, k=k, exact=True)
+    # As all looks in the middle found it.
+    assert found == epsilon
+    assert len(set(looks)) <= 12
+    assert len(set(made)) <= 260
+    assert len(tried) <= 10 * len(set(made))
 
 
 def test_the_best_that_is_possible_is_looked_at_to_its_end():

@@ -91,6 +91,59 @@ def test_the_budget_is_divided_and_used_up(epsilon, m):
     assert more >= sum(split) or not losers_fit(more, sum(split) - more, m, ratio), "noise could be smaller"
 
 
+def by_halves(budget, m, ratio):
+    """The proposal as it was made by 50 halvings, in units; what must be, of which rates and noise follow."""
+    rates = [budget * (1 - i / 64) for i in range(1, 64)]
+    while rates[-1] > 2.0**-30:
+        rates.append(rates[-1] / 2)
+    above = budget
+    for rate in rates:
+        if smooth._left_over(rate, budget - rate, m, ratio) >= 0:
+            break
+        above = rate
+    else:
+        return 0
+    for _ in range(50):
+        middle = (rate + above) / 2
+        enough = smooth._left_over(middle, budget - middle, m, ratio) >= 0
+        rate, above = (middle, above) if enough else (rate, middle)
+    return math.floor(rate * 2**40)
+
+
+@pytest.mark.parametrize("m", [2, 5, 169, 200, 500_000])
+@pytest.mark.parametrize(
+    ("budget", "beta"), [(0.5, 0.5), (1.0, 0.02), (3.125, 0.0218), (9.21875, 0.0218), (40.0, 0.3), (1e4, 1)]
+)
+def test_a_rate_is_proposed_in_few_looks_and_is_that_of_fifty_halvings(budget, beta, m, monkeypatch):
+    ratio = ratio_for(Fraction(beta), Fraction("0.231"), Fraction(2))
+    wanted, looks, look = by_halves(budget, m, ratio), [], smooth._left_over
+    monkeypatch.setattr(smooth, "_left_over", lambda *given: looks.append(given) or look(*given))
+    assert math.floor(smooth._propose_rate(budget, m, ratio) * 2**40) == wanted
+    if budget > math.log(m) / 2 + 2 and budget < 1000:
+        assert len(looks) <= 10
+    # A twin that keeps to the 64ths of the budget wastes what 50 halvings find.
+    if wanted:
+        assert wanted not in {math.floor(budget * (1 - i / 64) * 2**40) for i in range(1, 64)}
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.sampled_from(["line", "steps", "bend", "far", "no"]))
+def test_the_last_number_that_is_enough_is_found(size, last, kind):
+    last = min(last, size - 1)
+    values = {
+        "line": lambda x: float(last - x),
+        "steps": lambda x: 1.0 if x <= last else -1.0,
+        "bend": lambda x: math.expm1((last - x) / 1e4) if x >= last - 10**6 else 1.0,
+        "far": lambda x: math.inf if x <= last else -math.inf,
+        "no": lambda x: 0.0 if x <= last else math.nan,
+    }
+    looks = []
+    found = smooth._find_last(lambda x: looks.append(x) or values[kind](x), 0, size)
+    assert found == last
+    assert len(looks) <= 40
+    if kind == "line":
+        assert len(looks) <= 6
+
+
 @pytest.mark.parametrize(
     ("rate", "m", "beta", "before", "share"),
     [

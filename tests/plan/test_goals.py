@@ -172,6 +172,32 @@ def test_the_search_finds_the_least_epsilon_in_few_looks(least, power):
     assert len(looks) <= 2 + 2 * math.ceil(math.log2(len(GRID)))
 
 
+@pytest.mark.parametrize(
+    "least", [GRID[0], Fraction("0.317"), Fraction("3.41"), Fraction(295), Fraction(9980)]
+)
+@pytest.mark.parametrize("curve", ["line", "bend", "kink", "steps", "sure"])
+@pytest.mark.parametrize("first", [1, 32])
+def test_a_choice_is_found_along_lines(least, curve, first):
+    """Where it is met `look` is right; where it is not, nothing can be learned from what it says."""
+    looks = []
+    wrong = {
+        "line": lambda share: 0.1 ** float(share),
+        "bend": lambda share: 0.1 ** float(share) ** 0.3,
+        "kink": lambda share: 0.1 * (0.9 if share < 2 else 0.5) ** float(share - 1),
+        "steps": lambda share: 0.1 / math.floor(share),
+        "sure": lambda share: 0.0 if share > 1 else 0.1,
+    }[curve]
+
+    def look(epsilon):
+        looks.append(epsilon)
+        return Reached(wrong(epsilon / least) if epsilon >= least else 0.1001, 0.1)
+
+    goal = parse_goal("it", "right with 90 %")
+    found = Search("it", goal, look, lambda _: None, str, exact=True, first=first).find()
+    assert found == least
+    assert len(looks) <= (15 if curve == "line" else 24)
+
+
 def test_it_asks_for_no_more_than_fits():
     def fits(epsilon):
         if epsilon > Fraction("0.25"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from sordino import Sensitivity
 from sordino.genomics import choose_method
 from sordino.mechanisms import StepSelection
+from sordino.noise.generalized_cauchy import GeneralizedCauchy
 from sordino.plan import choose_selector, winning as winning_module
 from sordino.plan.designs import noise_alone
 from sordino.plan.winning import Design, winning
@@ -117,8 +121,19 @@ def test_of_very_many_in_turn_the_first_ones_are_looked_at():
     assert "selects the 32 best of 200, in their order," in more.why
 
 
-def test_a_law_is_read_off_as_lines_between_its_places_have_it():
-    known = np.log1p(np.exp(winning_module._LOG_GRID / 3))
-    at = np.concatenate([winning_module._LOG_GRID, np.linspace(-14, 25, 9_973)])
-    found = winning_module._read_off(known, at)
-    np.testing.assert_allclose(found, np.interp(at, winning_module._LOG_GRID, known), rtol=1e-12)
+def test_a_law_is_read_off_by_the_first_bits_of_floats():
+    law = GeneralizedCauchy(Fraction(4))
+    heights, below = winning_module._read_law(law)
+    at = np.concatenate([np.geomspace(2.0**-20, 2.0**29, 9_973), 2.0 ** np.arange(-20, 30)])
+    near, far = at[at <= 1], at[at >= 1]
+    np.testing.assert_allclose(np.exp(below(near)), law.cdf(near), rtol=1e-6)
+    np.testing.assert_allclose(-np.expm1(below(far)), law.sf(far), rtol=2e-5)
+    np.testing.assert_allclose(law.sf(heights), np.exp(-winning_module._TAIL_PLACES), rtol=1e-4)
+    # Broken twin: the place below each, without a line.
+    steps = (at.view(np.int64) >> 42 << 42).view(np.float64)
+    assert not np.allclose(np.exp(below(steps)), law.cdf(at), rtol=1e-4)
+    # What lies beyond counts as the last of what is known.
+    assert (
+        below(np.array([0.0, 1e300, math.inf])).tolist()
+        == below(np.array([2.0**-20, 2.0**29, 2.0**29])).tolist()
+    )

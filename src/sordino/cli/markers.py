@@ -344,7 +344,9 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
     ledger = open_account(run)
 
     def succeed(epsilon: Fraction, enough: float) -> float:
-        return choose_marker_method(replace(test, epsilon=epsilon), markers, test.k, enough).success
+        return choose_marker_method(
+            replace(test, epsilon=epsilon), markers, test.k, enough, alone=True
+        ).success
 
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:
@@ -362,7 +364,7 @@ def _write_plan(test: MarkerTest, run: RunOptions) -> None:
 
     number = COUNT("--like-rows", run.like_rows)
     test = _reach_goal(test, number, run)
-    method = choose_marker_method(test, number, test.k)
+    method = choose_marker_method(test, number, test.k, alone=True)
     plan_alone(
         "select",
         Pure(epsilon=test.epsilon),
@@ -391,8 +393,13 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
     return file
 
 
-def choose_marker_method(test: MarkerTest, markers: int, k: int, enough: float = 0.0) -> Method:
-    """Return how k of so many markers are selected, one after the other; for a goal, what is `enough`."""
+def choose_marker_method(
+    test: MarkerTest, markers: int, k: int, enough: float = 0.0, *, alone: bool = False
+) -> Method:
+    """Return how k of so many markers are selected, one after the other; for a goal, what is `enough`.
+
+    `alone`: how likely the alternatives are is not asked.
+    """
     from sordino.genomics.choose import choose_for_goal
 
     return choose_for_goal(
@@ -406,6 +413,7 @@ def choose_marker_method(test: MarkerTest, markers: int, k: int, enough: float =
         beta=None,
         damping=test.damping,
         exact=not test.allow_approximate,
+        alone=alone,
     )
 
 

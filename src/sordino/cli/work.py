@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from sordino.cli._say import PatientStream, say
 from sordino.cli.options import (
@@ -27,7 +27,10 @@ from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.sensitivity import Adjacency, Sensitivity
-from sordino.session import Payer, Progress, Session, Uncharged
+from sordino.session import Payer, Progress, Uncharged
+
+if TYPE_CHECKING:
+    from sordino.session import Session
 
 DROPPED = (
     "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how "
@@ -190,6 +193,9 @@ def open_session(
         say(DRY if run.dry_run else rule)
     if ledger is None and not run.dry_run:
         _say_that_nobody_pays(run)
+    # Here, because a selection from scores or markers needs none, and they take long to load.
+    from sordino.session import Session
+
     with Session(
         source,
         unit=whom,

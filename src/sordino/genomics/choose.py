@@ -19,7 +19,7 @@ from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, on
 from sordino.errors import InvalidParameter
 from sordino.genomics.families import Families, made_up, typical
 from sordino.genomics.method import BOUND, FAMILIES, ROUNDING, SMOOTH, Method, Scale, build_mechanism
-from sordino.mechanisms import RandomizedResponse, StepSelection
+from sordino.mechanisms import RandomizedResponse, SmoothSelection, StepSelection
 from sordino.plan.designs import LEADING, Design
 from sordino.plan.selector import SUCCESS_MARGIN, Alternative, likeliest, reason
 from sordino.plan.winning import winning_rows
@@ -36,6 +36,8 @@ _METHOD_NAME, _SCALE_NAME = one_of(*NAMES), one_of("sqrt", "raw")
 _BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 MOST_COMPARED = 32
 """So many selections in turn are looked at, and no more: `success` is about the first ones of more."""
+_NEAREST = 8
+"""Beside so many markers it is looked at first whether a heavy tail does: beside all others takes long."""
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
 
@@ -125,6 +127,7 @@ def choose_method(
         beta=beta,
         damping=damping,
         exact=exact,
+        alone=False,
     )
 
 
@@ -140,10 +143,12 @@ def choose_for_goal(
     beta: Number | None,
     damping: Number | None,
     exact: bool,
+    alone: bool,
 ) -> Method:
     """Return what `choose_method` does, where it succeeds often `enough`.
 
     A method that does not is not looked at to its end: its `success` is then too large, and below `enough`.
+    `alone` says that so it may be with all that are not chosen.
     """
     owner = "genomics.choose_method"
     count, n = COUNT(f"{owner}.markers", markers), FAMILIES(f"{owner}.families", families)
@@ -162,7 +167,7 @@ def choose_for_goal(
     names = _list_allowed_methods(
         scale, method, beta=beta is not None, damping=damping is not None, exact=only_exact
     )
-    return _choose_likeliest_method(count, n, epsilon, several, scale, names, beta, damping, enough)
+    return _choose_likeliest_method(count, n, epsilon, several, scale, names, beta, damping, enough, alone)
 
 
 def _list_allowed_methods(
@@ -195,10 +200,44 @@ def _list_allowed_methods(
 
 # A goal asks about the same families with one epsilon after the other.
 @lru_cache(maxsize=4)
-def _make_up(markers: int, families: int, k: int) -> tuple[Families, Any]:
-    """Return made-up families, and the k best markers of each row."""
+def _make_up(markers: int, families: int) -> Families:
+    """Return made-up families, in each row those with the largest statistics first.
+
+    That is what should be selected, whatever a method compares. Of very many only the first ones are put in
+    order, among which those are if not all were drawn one by one.
+    """
     design = made_up(markers, families)
-    return design, _find_best(design, families, k)
+    statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape)
+    drawn = statistic if design.standing is None else statistic[:, :LEADING]
+    order = np.broadcast_to(np.arange(statistic.shape[1]), statistic.shape).copy()
+    order[:, : drawn.shape[1]] = np.argsort(-drawn, axis=1, kind="stable")
+    b, c = (np.take_along_axis(counts, order, axis=1) for counts in (design.b, design.c))
+    return Families(b, c, design.standing)
+
+
+@lru_cache(maxsize=8)
+def _list_designs(
+    markers: int, families: int, k: int, scale: str, damping: Number | None, beta: Number | None
+) -> tuple[Design, ...]:
+    """Return what is selected from, one marker after the other: each time those before are left out."""
+    design = _make_up(markers, families)
+    b, c, shape = design.b.ravel(), design.c.ravel(), design.b.shape
+    asked = replace(_PLAIN, markers=markers, families=families, scale=scale, damping=damping, beta=beta)
+    # As in a release: all scores, and for each row the largest of its smooth bounds.
+    scores, bounds = asked.scores(b, c).reshape(shape), asked.bounds(b, c)
+    if bounds is not None:
+        bounds = np.maximum.accumulate(bounds.reshape(shape)[:, ::-1], axis=1)[:, ::-1]
+    first = np.zeros(shape[0], dtype=np.int64)
+    return tuple(
+        Design(
+            scores[:, i:],
+            first,
+            None if bounds is None else bounds[:, i],
+            # What is left out was drawn by itself.
+            None if design.standing is None else design.standing[i:],
+        )
+        for i in range(min(k, MOST_COMPARED))
+    )
 
 
 # Equal public numbers give the same choice, and comparing takes a while: it is kept.
@@ -213,9 +252,10 @@ def _choose_likeliest_method(
     beta: Number | None,
     damping: Number | None,
     enough: float,
+    alone: bool,
 ) -> Method:
     """Return the likeliest method among those named."""
-    design, best = _make_up(markers, families, k)
+    design = _make_up(markers, families)
     found: list[Method] = []
     for name in names:
         tried = _build_methods(
@@ -229,9 +269,13 @@ def _choose_likeliest_method(
             damping,
             last=not found and name == names[-1],
         )
-        rated = [
-            replace(method, success=_success_on_design(method, design, best, enough)) for method in tried
-        ]
+        # Beside a likelier one it is not chosen, and how likely it is then does not matter.
+        bar = max([enough, *(method.success for method in found)]) if alone else 0.0
+        rated = list[Method]()
+        for method in tried:
+            # Of one name with several parameters only the likeliest is kept.
+            least = max([bar, *(other.success + SUCCESS_MARGIN for other in rated)])
+            rated.append(replace(method, success=_success_on_designs(method, k, least)))
         if rated:
             found.append(max(rated, key=lambda method: method.success))
         # Whichever is chosen succeeds as often but for the margin: for a goal nobody has to know which.
@@ -263,18 +307,7 @@ def _build_methods(
 
     If nothing else is left to try, say why there is none.
     """
-    plain = Method(
-        name=name,
-        markers=markers,
-        families=families,
-        scale=scale,
-        damping=None,
-        beta=None,
-        mechanism=None,
-        success=math.nan,
-        why="",
-        alternatives=(),
-    )
+    plain = replace(_PLAIN, name=name, markers=markers, families=families, scale=scale)
     if name == "randomized-response":
         return [replace(plain, mechanism=RandomizedResponse(epsilon=epsilon))]
     if name == "step":
@@ -328,43 +361,39 @@ def _round_to_three_digits(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def _success_on_design(method: Method, design: Families, best: Any, enough: float) -> float:
-    """Return the probability that the best ones, shape (rows, k), are selected one after the other.
+def _success_on_designs(method: Method, k: int, enough: float) -> float:
+    """Return the probability that the k best ones are selected one after the other.
 
     If it is not `enough`, what is returned is not either.
     """
-    b, c, shape = design.b.ravel(), design.c.ravel(), design.b.shape
-    # As in a release: all scores, and for each row the largest of its smooth bounds.
-    scores, bounds = method.scores(b, c).reshape(shape), method.bounds(b, c)
-    bounds = None if bounds is None else bounds.reshape(shape)
+    designs = _list_designs(method.markers, method.families, k, method.scale, method.damping, method.beta)
     chance: Any = 1.0
     # The last ones first: they lie closest to others, and so say soonest what is not enough.
-    for i in reversed(range(best.shape[1])):
-        # What was selected before is left out: in each row as many.
-        left = np.ones(shape, dtype=bool)
-        np.put_along_axis(left, best[:, :i], values=False, axis=1)
-        rows = Design(
-            scores[left].reshape(shape[0], -1),
-            best[:, i] - (best[:, :i] < best[:, i : i + 1]).sum(axis=1),
-            None if bounds is None else bounds[left].reshape(shape[0], -1).max(axis=1),
-            # What is left out was drawn by itself.
-            None if design.standing is None else design.standing[i:],
-        )
-        here = method if i == 0 else method.among(method.markers - i)
-        chance = chance * winning_rows(here.mechanism, rows)
+    for i, design in reversed(tuple(enumerate(designs))):
+        here = (method if i == 0 else method.among(method.markers - i)).mechanism
         # Whatever follows makes it no larger. So far below what is enough it is not chosen beside one that
-        # is, and the choice is the same as if all were looked at to the end.
+        # is, and the choice is the same as if all were looked at to the end. Beside the nearest alone it is
+        # likelier than beside all.
+        if enough and isinstance(here, SmoothSelection):
+            near = chance * winning_rows(here, design.nearest(_NEAREST))
+            if near.mean() < enough - SUCCESS_MARGIN:
+                return float(near.mean())
+        chance = chance * winning_rows(here, design)
         if chance.mean() < enough - SUCCESS_MARGIN:
             break
     return float(chance.mean())
 
 
-def _find_best(design: Families, families: int, k: int) -> Any:
-    """Return the k best markers of each row, shape (rows, k): those with the largest statistics.
-
-    That is what should be selected, whatever a method compares. Of very many only the first ones.
-    """
-    statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape)
-    # They are among those that were drawn one by one, if not all were.
-    drawn = statistic if design.standing is None else statistic[:, :LEADING]
-    return np.argsort(-drawn, axis=1, kind="stable")[:, : min(k, MOST_COMPARED)]
+_PLAIN = Method(
+    name="",
+    markers=1,
+    families=1,
+    scale="sqrt",
+    damping=None,
+    beta=None,
+    mechanism=None,
+    success=math.nan,
+    why="",
+    alternatives=(),
+)
+"""What is not yet chosen."""

@@ -81,6 +81,7 @@ def find_epsilon(
             beta=beta,
             damping=damping,
             exact=exact,
+            alone=True,
         )
         return found.success
 

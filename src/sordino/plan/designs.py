@@ -65,6 +65,16 @@ class Design:
             self.counts,
         )
 
+    def nearest(self, number: int) -> Design:
+        """Return the first columns, of the best one and so many others: for designs that have them first."""
+        part = slice(number + 1)
+        return Design(
+            self.scores[:, part],
+            self.best,
+            self.bounds,
+            None if self.counts is None else self.counts[part],
+        )
+
 
 def rows_for(m: int) -> int:
     """Return how many rows a design of m scores has."""

@@ -24,7 +24,10 @@ _HOW = 'a goal such as "±20", "5 %" or "top 10 right with 90 %"'
 
 _DECADES = range(-4, 4)
 GRID: tuple[Fraction, ...] = tuple(
-    Fraction(digits) * Fraction(10) ** (decade - 2) for decade in _DECADES for digits in range(100, 1000)
+    # From whole numbers, which takes half the time: they are made whenever the module is loaded.
+    Fraction(digits * 10 ** max(0, decade - 2), 10 ** max(0, 2 - decade))
+    for decade in _DECADES
+    for digits in range(100, 1000)
 )
 """The epsilons that are tried, of three digits each: from 0.0001 to 9990."""
 # A width that depends on the data varies from run to run by more than this factor.
@@ -147,11 +150,13 @@ class Search:
         # The answer lies between the two; neither is known to be one. It begins where noise is ordinary.
         low, high, met = -1, most + 1, False
         start = place = min(find_place(self.first), most)
-        guided = False
+        # A line is good for both ends of what is left, so that it is drawn twice in turn.
+        turns, period, met_by = 0, 3 if self._has_lines else 2, list[tuple[float, Reached]]()
         while high - low > 1:
             seen = self._try(place)
             if seen is not None and seen.is_met:
                 high, met = place, True
+                met_by.append((float(GRID[place]), seen))
             elif seen is None and place > start:
                 # Too large for some noise: there is nothing above.
                 most, high = place - 1, place
@@ -159,9 +164,15 @@ class Search:
                 low = place
             if met and not self.exact and GRID[high] <= GRID[max(low, 0)] * _NEAR:
                 break
-            # By turns where the width says, which is near soon, and in the middle, which always ends.
-            guided = not guided
-            place = self._guess(place, seen, low, high) if guided else (low + high) // 2
+            # By turns where the width or a line says, which is near soon, and in the middle, which always
+            # ends.
+            turns += 1
+            if turns % period == 0:
+                place = (low + high) // 2
+            elif self._has_lines:
+                place = _draw_line(met_by, low, high)
+            else:
+                place = self._guess(place, seen, low, high)
             place = max(low + 1, min(place, high - 1))
         if not met:
             raise self._refuse(most, self._try(most, self.closely), refusal)
@@ -199,6 +210,11 @@ class Search:
             # Too small an epsilon, or too large a one, for some noise: what is wrong besides was said before.
             return None
 
+    @property
+    def _has_lines(self) -> bool:
+        """Whether what was reached lies on a smooth curve; where it is not met nothing is known of it."""
+        return self.goal.kind == "right" and self.exact
+
     def _guess(self, place: int, seen: Reached | None, low: int, high: int) -> int:
         """Return where the goal is met if widths fall as epsilon rises."""
         if seen is None or self.goal.kind == "right" or not 0 < seen.value < math.inf:
@@ -219,6 +235,21 @@ class Search:
             f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. With epsilon "
             f"{epsilon} it is {reached}."
         )
+
+
+def _draw_line(met_by: list[tuple[float, Reached]], low: int, high: int) -> int:
+    """Return where the goal is met if the logarithm of what is reached lies on a line in epsilon.
+
+    The line goes through the two least epsilons that met it, which are the last ones. Where there is none, or
+    it leads to where the goal is not met, it is the middle.
+    """
+    middle = (low + high) // 2
+    if len(met_by) < 2 or min(seen.value for _, seen in met_by[-2:]) <= 0:
+        return middle
+    (right, above), (left, here) = met_by[-2:]
+    fall = math.log(here.value / above.value) / (right - left)
+    place = find_place(left - math.log(here.wanted / here.value) / fall) if fall > 0 else low
+    return place if place > low else middle
 
 
 def find_place(epsilon: float) -> int:

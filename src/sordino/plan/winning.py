@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sordino.mechanisms import (
     StepSelection,
 )
 from sordino.mechanisms.smooth.step_atoms import DIGITS
+from sordino.noise.generalized_cauchy import GeneralizedCauchy
 from sordino.plan.designs import Design, Floats
 
 _TAIL_NATS = 30.0
@@ -33,12 +35,18 @@ _TAIL_PLACES: Floats = (_TAIL_EDGES[1:] + _TAIL_EDGES[:-1]) / 2
 They reach far out: among many candidates the noise of the winner lies there.
 """
 _TAIL_WEIGHTS: Floats = np.exp(-_TAIL_EDGES[:-1]) - np.exp(-_TAIL_EDGES[1:])
-# Logarithms of noise in scales, at which heavy-tailed laws are read off.
+# Logarithms of noise in scales, at which heavy-tailed laws are inverted.
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
+# They are read off at floats of so many binary digits, from 2^-20 to 2^29: which ones a number lies between
+# its own first bits say, and nothing is searched for.
+_READ_DIGITS, _READ_FROM, _READ_TO = 10, -20, 29
+_UNREAD_BITS = 52 - _READ_DIGITS
 _BINS_PER_SCALE = 64
 _FARTHEST_BIN = 1 << 20
 _MOST_EXACT_DEPTHS = 1 << 10
 _BLOCK_TERMS = 1 << 16
+_CERTAIN_NATS = 40.0
+_MOST_KEPT = 1 << 12
 _NOTHING = 2.0**-50
 """What is left out of a logarithm of a probability, for each place."""
 _MOST_NOISE_LEVELS = 1 << 16
@@ -59,15 +67,14 @@ def _win_by_randomized_response(mechanism: RandomizedResponse, design: Design) -
 def _win_by_permute_and_flip(mechanism: PermuteAndFlip, design: Design) -> Floats:
     # Permute-and-flip selects as a noisy maximum with exponential noise does.
     mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
-    return _list_row_successes(design, lambda _: mean, _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
+    return _list_row_successes(design, _repeat(mean, design), _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
 
 
 def _win_by_step_selection(mechanism: StepSelection, design: Design) -> Floats:
     rate, window = float(mechanism.noise.rate), float(mechanism.window * mechanism.step)
     levels, weights = _list_noise_levels(rate)
-    return _list_row_successes(
-        design, lambda _: window, levels, weights, lambda x: _log1mexp(rate * (np.floor(x) + 1))
-    )
+    below = _look_up(rate, lambda x: np.floor(x) + 1)
+    return _list_row_successes(design, _repeat(window, design), levels, weights, below)
 
 
 def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design) -> Floats:
@@ -79,43 +86,61 @@ def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design
         1 << DIGITS
     )
     # ln P(noise <= x): the levels whose heights are at most x.
-    below = lambda x: _log1mexp(rate * np.searchsorted(atoms, x, "right"))  # noqa: E731
+    below = _look_up(rate, lambda x: np.searchsorted(atoms, x, "right"))
     return _list_row_successes(
-        design, lambda i: _row_scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below
+        design, _list_scales(mechanism, design), atoms[levels.astype(np.int64)], weights, below
     )
 
 
 def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> Floats:
     design = design.some()
-    z = np.exp(_LOG_GRID)
-    more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
-    # The tail, inverted at the places of `_TAIL_PLACES`.
-    heights = np.exp(np.interp(_TAIL_PLACES, -np.log(more), _LOG_GRID))
-    # The logarithm of the distribution function: near 1 from the tail, which keeps its digits.
+    heights, below = _read_law(mechanism.noise)
+    scales = _list_scales(mechanism, design) / mechanism.alpha
+    return _list_row_successes(design, scales, heights, _TAIL_WEIGHTS, below)
+
+
+@lru_cache(maxsize=4)
+def _read_law(noise: GeneralizedCauchy) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Return a law at `_TAIL_PLACES`, and ln P(noise <= x) as lines between places that lie close."""
+    heights = np.exp(np.interp(_TAIL_PLACES, -np.log(noise.sf(np.exp(_LOG_GRID))), _LOG_GRID))
+    first, last = np.array([2.0**_READ_FROM, 2.0**_READ_TO]).view(np.int64) >> _UNREAD_BITS
+    z: Floats = (np.arange(first, last + 2) << _UNREAD_BITS).view(np.float64)
+    more, less = noise.sf(z), noise.cdf(z)
+    # Near 1 from the tail, which keeps its digits.
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
-    below = lambda x: _read_off(known, np.log(np.maximum(x, z[0])))  # noqa: E731
-    return _list_row_successes(
-        design, lambda i: _row_scale(mechanism, design, i) / mechanism.alpha, heights, _TAIL_WEIGHTS, below
-    )
+    slopes = np.diff(known) / np.diff(z)
+    starts = known[:-1] - slopes * z[:-1]
+
+    def below(x: Floats) -> Floats:
+        inside = np.clip(x, z[0], z[-2])
+        at = (inside.view(np.int64) >> _UNREAD_BITS) - first
+        inside *= slopes[at]
+        inside += starts[at]
+        return inside
+
+    return heights, below
 
 
-def _read_off(known: Floats, at: Floats) -> Floats:
-    """Return a function that is known on `_LOG_GRID`, at other places: lines between, as `np.interp` has it.
-
-    The grid is even, so that no place is searched for.
-    """
-    along = np.clip((at - _LOG_GRID[0]) / (_LOG_GRID[1] - _LOG_GRID[0]), 0.0, _LOG_GRID.size - 1)
-    before = np.minimum(along.astype(np.int64), _LOG_GRID.size - 2)
-    slopes = np.diff(known)
-    found: Floats = known[before] + (along - before) * slopes[before]
-    return found
+def _look_up(rate: float, count: Callable[[Floats], Any]) -> Callable[[Floats], Floats]:
+    """Return ln P(noise <= x) of noise that has so many levels at or below x."""
+    # From there on floats know no difference to 0.
+    most = math.ceil(_CERTAIN_NATS / rate)
+    if most > _MOST_KEPT:
+        return lambda x: _log1mexp(rate * count(x))
+    known = _log1mexp(rate * np.arange(most + 1, dtype=np.float64))
+    return lambda x: known[np.minimum(count(x), most).astype(np.int64)]
 
 
-def _row_scale(mechanism: Any, design: Design, row: int) -> float:
+def _repeat(scale: float, design: Design) -> Floats:
+    return np.full(len(design.scores), scale)
+
+
+def _list_scales(mechanism: Any, design: Design) -> Floats:
+    """Return the scale of each row, as the mechanism takes a bound that it is handed."""
     if design.bounds is None:
-        return float(mechanism.ceiling)
-    # As the mechanism does with a bound that it is handed.
-    return min(max(float(design.bounds[row]), float(mechanism.floor)), float(mechanism.ceiling))
+        return _repeat(float(mechanism.ceiling), design)
+    found: Floats = np.clip(design.bounds, float(mechanism.floor), float(mechanism.ceiling))
+    return found
 
 
 def _log1mexp(x: Any) -> Floats:
@@ -140,7 +165,7 @@ def _list_noise_levels(rate: float) -> tuple[Floats, Floats]:
 
 def _list_row_successes(
     design: Design,
-    scale: Callable[[int], float],
+    scales: Floats,
     heights: Floats,
     weights: Floats,
     log_below: Callable[[Floats], Floats],
@@ -148,39 +173,48 @@ def _list_row_successes(
     """Return for each row the probability that all others stay below the best one, over its heights."""
     if 1 < design.scores.shape[1] <= _MOST_EXACT_DEPTHS + 1:
         # Rows of one length, all at once.
-        depths, counts = _keep_near(*_stack_depths(design, scale), log_below)
+        depths, counts = _keep_near(*_stack_depths(design, scales), log_below)
         several = max(1, _BLOCK_TERMS // (counts.size * heights.size))
         rows = [(depths[start : start + several], counts) for start in range(0, len(depths), several)]
     else:
-        rows = [_list_depths(design, i, scale(i)) for i in range(len(design.scores))]
+        rows = [_list_depths(design, i, float(scales[i])) for i in range(len(design.scores))]
     found = list[Floats]()
     for depths, counts in rows:
         block = max(1, _BLOCK_TERMS // depths.size)
-        chance = np.zeros(depths.shape[:-1])
+        chance, ahead = np.zeros(depths.shape[:-1]), bool((depths >= 0).all())
         # In blocks, so that the arrays stay small.
         for start in range(0, heights.size, block):
             part = slice(start, start + block)
             reach = depths[..., None, :] + heights[part][:, None]
             # All others stay below: a product over them, so a sum of logarithms. Noise is never negative, so
             # what lies farther ahead than the noise of the best stays ahead.
-            logs = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf) @ counts
+            logs = (log_below(reach) if ahead else _stay_below(reach, log_below)) @ counts
             chance = chance + np.exp(logs) @ weights[part]
         found.append(np.atleast_1d(chance))
     return np.concatenate(found)
 
 
-def _stack_depths(design: Design, scale: Callable[[int], float]) -> tuple[Floats, Floats]:
+def _stay_below(reach: Floats, log_below: Callable[[Floats], Floats]) -> Floats:
+    found: Floats = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf)
+    return found
+
+
+def _stack_depths(design: Design, scales: Floats) -> tuple[Floats, Floats]:
     """Return how far the others lie below the best one of each row, in scales, and how many lie there."""
     several, w = design.scores.shape
-    others = np.arange(w) != design.best[:, None]
     ahead = np.take_along_axis(design.scores, design.best[:, None], axis=1)
-    scales = np.array([scale(i) for i in range(several)])
+    if design.best.any():
+        others = design.scores[np.arange(w) != design.best[:, None]].reshape(several, w - 1)
+    else:
+        others = design.scores[:, 1:]
     with np.errstate(over="ignore"):
-        depths = (ahead - design.scores[others].reshape(several, w - 1)) / scales[:, None]
-    if design.counts is None:
-        # Each stands for one, so they may change places: near ones first.
-        return np.sort(depths, axis=1), np.ones(w - 1)
-    return depths, np.delete(design.counts, design.best[0])
+        depths = (ahead - others) / scales[:, None]
+    if design.counts is not None:
+        return depths, np.delete(design.counts, design.best[0])
+    # Each stands for one, so they may change places: near ones first.
+    if (depths[:, 1:] < depths[:, :-1]).any():
+        depths = np.sort(depths, axis=1)
+    return depths, np.ones(w - 1)
 
 
 def _keep_near(

@@ -8,8 +8,10 @@ Floats: distances are exact fractions; the tail of two variables is rounded in i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import final
 
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
@@ -49,16 +51,24 @@ class ShareTest:
         A share is refuted if under it the totals would be too far apart.
         """
         # The distance is linear in the share, so over a range of shares it is extreme at its ends.
-        ends = [self.first * _FULL_SHARE - share * (self.first + self.second) for share in (low, high)]
-        away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
+        total, start = self.first + self.second, self.first * _FULL_SHARE
+        one, other = start - low * total, start - high * total
+        least, most = (one, other) if one < other else (other, one)
+        away = least if self.one_sided or least > 0 else -most
         distance = away / _FULL_SHARE - self._slack
         if distance <= 0:
             return False
         # The tail rises with both scales, so the larger ones of the range make the test refute less.
-        wider, other = max(_FULL_SHARE - low, high) / _FULL_SHARE, min(_FULL_SHARE - low, high) / _FULL_SHARE
-        return tail(self.law, distance, wider, other) <= (2 * self.wrong if self.one_sided else self.wrong)
+        left = _FULL_SHARE - low
+        wider, narrow = max(left, high) / _FULL_SHARE, min(left, high) / _FULL_SHARE
+        return self._tail(distance, wider, narrow) <= (2 * self.wrong if self.one_sided else self.wrong)
 
-    @property
+    @cached_property
+    def _tail(self) -> Callable[[float, float, float], float]:
+        """The tail for this law: a thousand cells are asked about."""
+        return tail_of(self.law)
+
+    @cached_property
     def _slack(self) -> int:
         """How many steps noise and rounding may be away from continuous noise on exact totals."""
         # Both laws are drawn together with continuous ones: Laplace noise less than a step away, Gaussian
@@ -100,10 +110,17 @@ def tail(law: DiscreteLaplace | DiscreteGaussian, t: float, a: float, c: float) 
 
     This takes t >= 0 and a >= c >= 0, a > 0.
     """
+    return tail_of(law)(t, a, c)
+
+
+def tail_of(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[float, float, float], float]:
+    """Return `tail` for one law."""
+    rate = float(law.rate)
     if isinstance(law, DiscreteGaussian):
+        root = math.sqrt(rate)
         # The difference is normal, with a variance of (a^2 + c^2) / (2 rate).
-        return math.erfc(t * math.sqrt(float(law.rate)) / math.hypot(a, c))
-    return laplace_tail(t * float(law.rate), a, c)
+        return lambda t, a, c: math.erfc(t * root / math.hypot(a, c))
+    return lambda t, a, c: laplace_tail(t * rate, a, c)
 
 
 def laplace_tail(t: float, a: float, c: float) -> float:

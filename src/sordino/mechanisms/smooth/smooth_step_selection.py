@@ -11,7 +11,7 @@ floor/2^22 each.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -323,6 +323,7 @@ _DENSE_LEVELS = 128
 _COVERED_NATS = 36.0  # the levels beyond are one group
 _RATES_TRIED = 64  # rates that are tried from the budget downwards
 _LEAST_RATE = 2.0**-30
+_LINES_DRAWN = 12  # then halves
 
 Floats = NDArray[np.float64]
 
@@ -382,9 +383,11 @@ def losers_fit(rate: Fraction, spare: Fraction, candidates: int, ratio: Fraction
     losers, theta = candidates - 1, exp_bounds(spare, _COST_DIGITS)[1]
     plain = weighed = Decimal(0)
     nodes = _group_levels(float(rate), candidates)
-    for k, after, fewest in zip(nodes, [*nodes[1:], None], _fewest_allowed(nodes, ratio), strict=True):
-        first = exp_bounds(rate * k, _COST_DIGITS)
-        beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _COST_DIGITS)
+    # How much lies at each group and beyond; nothing lies beyond the last one.
+    reached = [*(exp_bounds(rate * k, _COST_DIGITS) for k in nodes), (Decimal(0), Decimal(0))]
+    for k, first, beyond, fewest in zip(
+        nodes, reached[:-1], reached[1:], _fewest_allowed(nodes, ratio), strict=True
+    ):
         mass = max(Decimal(0), down.subtract(first[0], beyond[1])), up.subtract(first[1], beyond[0])
         gain, least = _level_values(rate, k, fewest, losers, theta)
         # The sums are lower bounds: what is negative counts with the larger mass.
@@ -437,10 +440,14 @@ def _hazard_of_level(rate: Fraction, j: int) -> Bounds:
     return most.copy_negate(), least.copy_negate()
 
 
-@lru_cache(maxsize=512)
 def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
     """Return the first level of each group of levels, from 0 on; the last group has no end."""
-    last = math.ceil((_COVERED_NATS + math.log(candidates)) / rate)
+    return _group_up_to(math.ceil((_COVERED_NATS + math.log(candidates)) / rate))
+
+
+@lru_cache(maxsize=512)
+def _group_up_to(last: int) -> tuple[int, ...]:
+    """Return the first level of each group, of which the last one begins about there."""
     if last <= _DENSE_LEVELS:
         return tuple(range(last + 1))
     grown = _DENSE_LEVELS * (1 + 1 / _DENSE_LEVELS) ** np.arange(
@@ -449,11 +456,16 @@ def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
     return (*range(_DENSE_LEVELS), *sorted({math.floor(x) for x in grown.tolist()}))
 
 
-def _seems_affordable(rate: float, spare: float, candidates: int, ratio: Fraction) -> bool:
-    """Return what `losers_fit` will say, in floats."""
-    nodes, losers, theta = _group_levels(rate, candidates), candidates - 1, math.exp(-spare)
-    k = np.array(nodes, dtype=np.float64)
-    fewest = np.array(_fewest_allowed(nodes, ratio), dtype=np.float64)
+@lru_cache(maxsize=64)
+def _float_groups(nodes: tuple[int, ...], ratio: Fraction) -> tuple[Floats, Floats]:
+    """Return groups of levels and what `_fewest_allowed` says of them as floats: only to be read."""
+    return np.array(nodes, dtype=np.float64), np.array(_fewest_allowed(nodes, ratio), dtype=np.float64)
+
+
+def _left_over(rate: float, spare: float, candidates: int, ratio: Fraction) -> float:
+    """Return about the larger sum of `losers_fit`, in floats: at least 0 where that will say yes."""
+    losers, theta = candidates - 1, math.exp(-spare)
+    k, fewest = _float_groups(_group_levels(rate, candidates), ratio)
     tails = np.exp(-rate * k)
     mass = np.append(-tails[:-1] * np.expm1(-rate * np.diff(k)), tails[-1])
     one, two, three = (-np.log1p(-np.exp(-rate * j)) for j in (k + 1, fewest - 1, fewest))
@@ -466,29 +478,50 @@ def _seems_affordable(rate: float, spare: float, candidates: int, ratio: Fractio
             worst <= losers * three, -theta * psi / (1 + psi) * np.exp(-worst), np.exp(-losers * three) * gain
         )
     least = np.where(gain >= 0, np.exp(-losers * one) * gain, steep)
-    return float((mass * gain).sum()) >= 0 or float((mass * least).sum()) >= 0
+    # What is no number is no yes.
+    return float(np.fmax((mass * gain).sum(), (mass * least).sum()))
 
 
 def _propose_rate(budget: float, candidates: int, ratio: Fraction) -> float:
-    """Return about the largest rate that leaves enough: not every smaller one does."""
+    """Return about the largest rate that leaves enough, rounded down: not every smaller one does."""
     rates = [budget * (1 - i / _RATES_TRIED) for i in range(1, _RATES_TRIED)]
     while rates[-1] > _LEAST_RATE:
         rates.append(rates[-1] / 2)
     above = budget
     for rate in rates:
-        if _seems_affordable(rate, budget - rate, candidates, ratio):
+        if _left_over(rate, budget - rate, candidates, ratio) >= 0:
             break
         above = rate
     else:
         return 0.0
-    for _ in range(50):
-        middle = (rate + above) / 2
-        rate, above = (
-            (middle, above)
-            if _seems_affordable(middle, budget - middle, candidates, ratio)
-            else (rate, middle)
-        )
-    return rate
+    # Rates are whole numbers of units in the end: no float between two of them has to be looked at.
+    unit = max(1 / RATE_DENOMINATOR, math.ulp(budget))
+
+    def left_over(units: int) -> float:
+        return _left_over(units * unit, max(0.0, budget - units * unit), candidates, ratio)
+
+    low, high = math.floor(rate / unit), math.floor(above / unit) + 1
+    return _find_last(left_over, low, high) * unit
+
+
+def _find_last(value: Callable[[int], float], low: int, high: int) -> int:
+    """Return the last whole number from `low` to below `high` whose value is at least 0; at `high` it is not.
+
+    It is looked for where lines say, which is near soon, and then by halves, which always end.
+    """
+    # The first of the two lies within, if it is not the end itself: so values there are no surprise.
+    (x, at_x), (y, at_y) = (low, value(low)), (high - 1, value(high - 1))
+    if at_y >= 0 or high - low == 1:
+        return y
+    high, looks = y, 0
+    while high - low > 1:
+        looks += 1
+        line = looks <= _LINES_DRAWN and math.isfinite(at_x) and math.isfinite(at_y) and at_x != at_y
+        z = math.floor(y - at_y * (y - x) / (at_y - at_x)) if line else (low + high) // 2
+        z = max(low + 1, min(z, high - 1))
+        (x, at_x), (y, at_y) = (y, at_y), (z, value(z))
+        low, high = (z, high) if at_y >= 0 else (low, z)
+    return low
 
 
 _PUBLIC_SCALE = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
