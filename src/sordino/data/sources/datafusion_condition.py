@@ -1,0 +1,54 @@
+"""Writes a row predicate as SQL of DataFusion.
+
+Whole numbers of 64 bits go around the end there, in silence. So they are computed as decimals of 38 digits,
+which hold every product of two of them, and cast back; `condition_writer` says what stands around that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sordino.data.questions.predicate import Predicate
+from sordino.data.sources.condition_writer import Grammar, write_typed
+from sordino.data.sources.engine import literal
+from sordino.data.sources.words import FLOATS
+
+_WIDE = "DECIMAL(38,0)"
+
+
+def _compute(left: str, operator: str, right: str, kind: str) -> str:
+    if kind in FLOATS:
+        return f"({left} {operator} {right})"
+    return f"try_cast(CAST({left} AS {_WIDE}) {operator} CAST({right} AS {_WIDE}) AS {kind})"
+
+
+def _match(text: str, pattern: str) -> str:
+    # A backslash escapes what follows it, here always another one.
+    doubled = pattern.replace("\\", "\\\\")
+    return f"({text} LIKE {literal(doubled)})"
+
+
+_GRAMMAR = Grammar(
+    engine="DataFusion",
+    names={},
+    # True for every random number, which the engine does not know: so it moves and folds nothing of it.
+    whole="(coalesce({}, FALSE) = (random() >= 0))",
+    compute=_compute,
+    # They have less than 38 digits, so nothing overflows.
+    compute_exact=lambda left, operator, right: f"({left} {operator} {right})",
+    # Its `round` moves halves away from 0, and so does the embedded engine for decimals alone.
+    round=lambda number, is_float: None if is_float else f"round({number}, 0)",
+    text=literal,
+    match=_match,
+)
+
+
+def write_condition(predicate: Predicate, kinds: Mapping[int, str]) -> str:
+    """Return SQL that is true or false for every row by itself, and never fails.
+
+    Raises
+    ------
+    InvalidParameter
+        If a part of it has a type, or joins types, that DataFusion reads otherwise than the embedded engine.
+    """
+    return write_typed(_GRAMMAR, predicate, kinds)
