@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import pyarrow as pa
 
@@ -14,9 +15,10 @@ from sordino.data.sources.engine import quoted
 from support.number_states import GRIDS, SALT, asked, ladder_of, state
 
 COLUMNS = {
-    # Names that differ in nothing but case are two columns.
     "who": (pa.string(), "text"),
-    "Who": (pa.int64(), "bigint"),
+    # Another column: names that differ in nothing but case are two.
+    "WHO": (pa.int16(), "smallint"),
+    "n": (pa.int64(), "bigint"),
     "g": (pa.string(), "text"),
     "x": (pa.float64(), "double precision"),
     "f": (pa.float32(), "real"),
@@ -33,7 +35,8 @@ TEXTS = ["tea", "Tea", "TEA", "é", "e\u0301", "\U0001f600", "\ufffd", "", " tea
          "9223372036854775807", "9223372036854775808", "-9223372036854775808", "\U0010ffff", "ß", "ss", "İ", "i"]  # fmt: skip
 VALUES = {
     "who": [*TEXTS[:8], "u1", "U1", "u2"],
-    "Who": [0, 1, -1, 7, (1 << 63) - 1, -(1 << 63), (1 << 53) + 1, 1 << 53],
+    "WHO": [5, 6, 7],
+    "n": [0, 1, -1, 7, (1 << 63) - 1, -(1 << 63), (1 << 53) + 1, 1 << 53],
     "g": TEXTS,
     "x": [0.0, -0.0, NAN, INF, -INF, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1, 3.0, -3.5, 9007199254740993.0],
     "f": [0.0, -0.0, NAN, INF, -INF, 1e-45, 3.4028234663852886e38, 1.5],
@@ -46,7 +49,7 @@ VALUES = {
     "flag": [True, False],
 }  # fmt: skip
 NUMBERS = [name for name in COLUMNS if name in "xfbsdwh"]
-LABELS = ["who", "Who", "g", "b", "d", "h", "day", "flag"]
+LABELS = ["who", "WHO", "n", "g", "b", "d", "h", "day", "flag"]
 GROUPS = ["tea", "Tea", "é", "e\u0301", "\U0001f600", "", "absent"]
 STEPS = [
     StepRange(low=-(1 << 52), high=1 << 52, step=Fraction(1)),
@@ -91,54 +94,53 @@ def counted(source, unit, **options):
     return {label: count for label, count in zip(named, found.values.tolist(), strict=True) if count}
 
 
-def answers(source, unit=None, *, names=COLUMNS):
-    """Return everything that is asked about a unit, by the name of the question: counts that add up over units.
+def counts(source, unit):
+    return {kind: counted(source, unit, kind=kind) for kind in ("rows", "units")}
 
-    Labels that nobody listed are among them from one unit on, so these counts add up, too. `names` are the columns
-    that the table has.
+
+def labels(source, unit, item):
+    """Return the counts of the labels of a column, listed or not, and of whole numbers of a range.
+
+    Labels that nobody listed are among them from one unit on, so these counts add up, too.
     """
-    unit = PrivacyUnit.row() if unit is None else unit
-    units = unit.column is not None
-    found = {"rows": counted(source, unit, kind="rows"), "units": counted(source, unit, kind="units")}
-    for item in (name for name in LABELS if name in names):
-        for origin, domain in {
-            "listed": GROUPS,
-            "unlisted": Domain.unlisted(delta=1e-6, least=1),
-            "range": Domain.range(-3, 10),
-        }.items():
-            if origin != "range" or item in {"who", "Who", "g", "b", "h"}:
-                found[f"{origin} {item}"] = counted(source, unit, kind="items", item=item, domain=domain)
-    for column in NUMBERS:
-        found |= numbers(source, unit, column)
-    bound = {"groups_per_unit": 2} if units else {}
-    for column in ("x", "b", "w"):
-        grouped = {"unit": unit, "column": column, "by": "g", "domain": GROUPS, **bound}
-        question = asked(source, GRIDS["made up"], **grouped)
-        for label, one in zip(GROUPS, question.run(), strict=True):
-            found[f"buckets of {column} in {label!r}"] = dict(enumerate(one.counts.tolist()))
-        ranges = [STEPS[0], *STEPS, STEPS[0], STEPS[2], STEPS[1]]
-        for label, one in zip(GROUPS, question.totals(ranges), strict=True):
-            found[f"totals of {column} in {label!r}"] = dict(enumerate(one))
-    return found
+    domains = {"listed": GROUPS, "unlisted": Domain.unlisted(delta=1e-6, least=1)}
+    if item in {"who", "n", "g", "b", "h"}:
+        domains["in a range"] = Domain.range(-3, 10)
+    return {
+        name: counted(source, unit, kind="items", item=item, domain=domain)
+        for name, domain in domains.items()
+    }
+
+
+def groups(source, unit, column):
+    """Return what is asked about a column of numbers in groups, each group with a range of its own."""
+    bound = {"groups_per_unit": 2} if unit.column is not None else {}
+    options = {"unit": unit, "column": column, "by": "g", "domain": GROUPS, **bound}
+    question = asked(source, GRIDS["made up"], **options)
+    found = {
+        f"buckets in {label!r}": dict(enumerate(one.counts.tolist()))
+        for label, one in zip(GROUPS, question.run(), strict=True)
+    }
+    ranges = [STEPS[0], *STEPS, STEPS[0], STEPS[2], STEPS[1]]
+    totals = zip(GROUPS, question.totals(ranges), strict=True)
+    return found | {f"totals in {label!r}": dict(enumerate(one)) for label, one in totals}
 
 
 def numbers(source, unit, column):
     """Return what is asked about a column of numbers without groups."""
-    found = {}
-    for name in ("made up", "signed"):
-        [one] = asked(source, GRIDS[name], column=column, unit=unit).run()
-        found[f"buckets of {column}, {name}"] = dict(enumerate(one.counts.tolist()))
+    [one] = asked(source, GRIDS["made up"], column=column, unit=unit).run()
+    found = {"buckets": dict(enumerate(one.counts.tolist()))}
     question = asked(source, GRIDS["one edge"], column=column, unit=unit, squares=True)
     for place, ends in enumerate(STEPS):
-        found[f"totals of {column} {place}"] = dict(enumerate(question.totals([ends])[0]))
-    found[f"squares of {column}"] = dict(enumerate(question.square_totals([NARROW])[0]))
+        found[f"totals {place}"] = dict(enumerate(question.totals([ends])[0]))
+    found["squares"] = dict(enumerate(question.square_totals([NARROW])[0]))
     for name in ("one edge", "signed"):
         sums = asked(source, GRIDS[name], column=column, unit=unit, ladder=ladder_of(GRIDS[name])).sums()
         group, bucket, count, missing, total = state(sums)
         assert not any(group)
-        found[f"counts of buckets of {column}, {name}"] = dict(zip(bucket, count, strict=True))
-        found[f"sums of buckets of {column}, {name}"] = dict(zip(bucket, total, strict=True))
-        found[f"missing of {column}, {name}"] = dict(enumerate(missing))
+        found[f"counts, {name}"] = dict(zip(bucket, count, strict=True))
+        found[f"sums, {name}"] = dict(zip(bucket, total, strict=True))
+        found[f"missing, {name}"] = dict(enumerate(missing))
     return found
 
 
@@ -173,10 +175,15 @@ def many(value, kind, count):
 
 
 UNITS = {
-    "rows": None,
+    "rows": PrivacyUnit.row(),
     "texts": PrivacyUnit("who", max_rows=2),
-    "whole numbers": PrivacyUnit("Who", max_rows=3),
+    "whole numbers": PrivacyUnit("n", max_rows=3),
     "dates": PrivacyUnit("day", max_rows=5),
     "truth values": PrivacyUnit("flag", max_rows=1),
     "decimals": PrivacyUnit("h", max_rows=2),
 }
+PARTS = {"counts": counts}
+PARTS |= {f"labels of {item}": partial(labels, item=item) for item in LABELS}
+PARTS |= {f"numbers of {column}": partial(numbers, column=column) for column in NUMBERS}
+PARTS |= {f"groups of {column}": partial(groups, column=column) for column in ("x", "b", "w")}
+"""What is asked of a source about a unit: each part returns counts that add up over units, by the name of a question."""

@@ -64,6 +64,8 @@ class Grammar:
         Its names of types that it calls otherwise than the embedded engine does.
     whole : str
         The condition, true or false for every row, in a form that is never handed on or folded.
+    cast : str
+        A value `{0}` in a type `{1}`; NULL where it does not fit.
     compute : callable
         From two operands of one type, an operator between them and that type to the result; NULL where that
         type cannot hold it.
@@ -81,6 +83,7 @@ class Grammar:
     engine: str
     names: Mapping[str, str]
     whole: str
+    cast: str
     compute: Callable[[str, str, str, str], str]
     compute_exact: Callable[[str, str, str], str]
     round: Callable[[str, bool], str | None]
@@ -200,7 +203,7 @@ class _Writer:
             raise self._refusal("sums and products of decimals that may have more than 38 digits")
         # Computed with the digits that they have, and moved into the type afterwards.
         found = self._grammar.compute_exact(self._as_decimal(left), operator, self._as_decimal(right))
-        return f"try_cast({found} AS {kind})"
+        return self._try(found, kind)
 
     def _convert(self, value: _Value, kind: str) -> _Value:
         kind = self._checked(kind)
@@ -217,7 +220,7 @@ class _Writer:
             if rounded is None:
                 raise self._refusal(f"TRY_CAST of {value.type} to {kind}")
             sql = rounded
-        return self._typed(f"try_cast({sql} AS {self._name(kind)})", kind)
+        return self._typed(self._try(sql, kind), kind)
 
     def _compare(self, node: Comparison) -> str:
         left, right = self._value(node.left), self._value(node.right)
@@ -228,7 +231,7 @@ class _Writer:
         for one, other, side in ((left, right, node.right), (right, left, node.left)):
             # A text as it was written takes the type of what it is compared with, as in the embedded engine.
             if isinstance(side, Constant) and side.kind == "text" and one.type != "VARCHAR":
-                converted = _Value(f"try_cast({other.sql} AS {one.type})", one.type, one.told)
+                converted = _Value(self._try(other.sql, one.type), one.type, one.told)
                 left, right = (one, converted) if one is left else (converted, one)
         kind = self._common(left.type, right.type)
         return f"({self._cast(left, kind)} {node.operator} {self._cast(right, kind)})"
@@ -271,7 +274,10 @@ class _Writer:
 
     def _cast(self, value: _Value, kind: str) -> str:
         """Return a value in another type; NULL where it does not fit."""
-        return value.sql if value.type == kind else f"try_cast({value.sql} AS {self._name(kind)})"
+        return value.sql if value.type == kind else self._try(value.sql, kind)
+
+    def _try(self, sql: str, kind: str) -> str:
+        return self._grammar.cast.format(sql, self._name(kind))
 
     def _name(self, kind: str) -> str:
         return self._grammar.names.get(kind, kind)

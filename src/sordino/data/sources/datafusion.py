@@ -71,6 +71,9 @@ _SETTINGS = {
 # How each kind of column is taken, by its declared type: these rules look at one value alone.
 _TAKEN = {
     "VARCHAR": "TRY_CAST(CAST({} AS BYTEA) AS VARCHAR)",
+    # NaN of either sign is one.
+    "FLOAT": "nanvl({}, CAST('NaN' AS FLOAT))",
+    "DOUBLE": "nanvl({}, CAST('NaN' AS DOUBLE))",
     "DATE": "CASE WHEN {0} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {0} END",
 }
 

@@ -14,12 +14,16 @@ from sordino.data.sources.engine import literal
 from sordino.data.sources.words import FLOATS
 
 _WIDE = "DECIMAL(38,0)"
+# Its optimizer compares what is cast, and not the cast, with a literal: what does not fit would not be NULL.
+# It sees no cast in what is the largest of one value.
+_CAST = "greatest(try_cast({0} AS {1}))"
 
 
 def _compute(left: str, operator: str, right: str, kind: str) -> str:
     if kind in FLOATS:
-        return f"({left} {operator} {right})"
-    return f"try_cast(CAST({left} AS {_WIDE}) {operator} CAST({right} AS {_WIDE}) AS {kind})"
+        # What processors make of infinity times 0 has a sign, by which NaN would be the least of all numbers.
+        return f"nanvl({left} {operator} {right}, CAST('NaN' AS {kind}))"
+    return _CAST.format(f"CAST({left} AS {_WIDE}) {operator} CAST({right} AS {_WIDE})", kind)
 
 
 def _match(text: str, pattern: str) -> str:
@@ -33,6 +37,7 @@ _GRAMMAR = Grammar(
     names={},
     # True for every random number, which the engine does not know: so it moves and folds nothing of it.
     whole="(coalesce({}, FALSE) = (random() >= 0))",
+    cast=_CAST,
     compute=_compute,
     # They have less than 38 digits, so nothing overflows.
     compute_exact=lambda left, operator, right: f"({left} {operator} {right})",

@@ -36,6 +36,7 @@ _GRAMMAR = Grammar(
     engine="Spark",
     names={"VARCHAR": "STRING"},
     whole=f"coalesce(CASE WHEN {_ALWAYS} THEN {{}} END, FALSE)",
+    cast="try_cast({0} AS {1})",
     compute=_compute,
     compute_exact=_compute,
     round=lambda number, is_float: f"rint(CAST({number} AS DOUBLE))" if is_float else f"round({number}, 0)",
