@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sordino.data.questions.condition import Arithmetic, Negative, Node, parts_of
 from sordino.data.questions.predicate import Predicate
 from sordino.data.sources.condition_writer import Grammar, write_typed
 from sordino.data.sources.engine import literal
 from sordino.data.sources.words import FLOATS
+from sordino.errors import InvalidParameter
+
+MOST_ARITHMETIC = 24
+"""So many + - * may stand in a predicate: for a chain of 200 the planner takes minutes."""
+
+LARGEST = 1000
+"""So many operators and operands: for four times as many it takes half a minute."""
 
 _WIDE = "DECIMAL(38,0)"
 # Its optimizer compares what is cast, and not the cast, with a literal: what does not fit would not be NULL.
@@ -54,6 +62,19 @@ def write_condition(predicate: Predicate, kinds: Mapping[int, str]) -> str:
     Raises
     ------
     InvalidParameter
-        If a part of it has a type, or joins types, that DataFusion reads otherwise than the embedded engine.
+        If a part of it has a type, or joins types, that DataFusion reads otherwise than the embedded engine;
+        or if it is too long for the planner.
     """
+    computed = _count_arithmetic(predicate.condition)
+    if computed > MOST_ARITHMETIC or predicate.condition.size > LARGEST:
+        raise InvalidParameter(
+            f"where must have at most {MOST_ARITHMETIC} of + - * and {LARGEST} operators and operands for a "
+            f"DataFusion source, whose planner takes very long for more; got {computed} and "
+            f"{predicate.condition.size}. Compute a column in the frame."
+        )
     return write_typed(_GRAMMAR, predicate, kinds)
+
+
+def _count_arithmetic(node: Node) -> int:
+    own = node.operators if isinstance(node, Arithmetic | Negative) else 0
+    return own + sum(map(_count_arithmetic, parts_of(node)))
