@@ -27,6 +27,8 @@ COLUMNS = {
     "d": (pa.decimal128(18, 2), "numeric(18,2)"),
     "w": (pa.decimal128(38, 10), "numeric(38,10)"),
     "h": (pa.decimal128(38, 0), "numeric(38,0)"),
+    # No digit stands before the point.
+    "p": (pa.decimal128(9, 9), "numeric(9,9)"),
     "day": (pa.date32(), "date"),
     "flag": (pa.bool_(), "boolean"),
 }
@@ -45,10 +47,11 @@ VALUES = {
     "d": [Decimal(n) / 100 for n in (0, 1, -1, 10**18 - 1, 1 - 10**18, 350)],
     "w": [Decimal(n).scaleb(-10) for n in (0, 1, -1, 35 * 10**9, 10**20 + 1)] + [Decimal("9" * 28 + "." + "9" * 10), Decimal("-" + "9" * 28 + "." + "9" * 10)],
     "h": [Decimal(n) for n in (0, 1, -1, "9" * 38, "-" + "9" * 38, 1 << 64)],
+    "p": [Decimal(n).scaleb(-9) for n in (0, 1, -1, 10**9 - 1, 1 - 10**9, 170528812, -5 * 10**8)],
     "day": [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(9999, 12, 31)],
     "flag": [True, False],
 }  # fmt: skip
-NUMBERS = [name for name in COLUMNS if name in "xfbsdwh"]
+NUMBERS = [name for name in COLUMNS if name in "xfbsdwhp"]
 LABELS = ["who", "WHO", "n", "g", "b", "d", "h", "day", "flag"]
 GROUPS = ["tea", "Tea", "é", "e\u0301", "\U0001f600", "", "absent"]
 STEPS = [

@@ -158,7 +158,7 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     if factor > (1 << 53) * 10**scale:
         return _whole(0)
     # A step beyond every value of the type: the sign decides.
-    if divisor > max(kind.largest, -kind.smallest):
+    if factor == 1 and divisor > max(kind.largest, -kind.smallest):
         return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
     if kind.name in _SHIFTED:
         x = f"least(greatest(CAST(x AS BIGINT), {_whole(low)}), {_whole(high)})"
