@@ -106,6 +106,13 @@ def test_two_columns_of_one_name_are_refused():
         open_source(one.join(other, left_on="k", right_on="k", coalesce_duplicate_keys=False))
 
 
+def test_a_cast_that_there_is_not_is_refused_before_the_charge():
+    """Over no row it would not be looked at, and the release would end after its charge."""
+    frame = made(None, "datafusion", pa.table({"d": pa.array([1], pa.decimal128(9, 2))}))
+    with pytest.raises(DataSourceError, match="cannot plan"):
+        prepare_counts(open_source(frame), ROW, kind="rows", where="TRY_CAST(d AS BOOLEAN) IS NULL")
+
+
 def answers(context):
     visits = {
         "u": [f"u{i % 9}" for i in range(60)],

@@ -106,15 +106,19 @@ class DataFusionBackend:
             yield _DataFusionScan(context, f"SELECT {used} FROM source")
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
-        """Ask a fresh context the questions over none of the rows."""
-        # Of a table of its own without rows: those that stand in a plan would be computed with it.
+        """Ask a fresh context the questions over a row of its own."""
+        # The frame takes no part: rows that stand in its plan would be computed with it.
         typed = ", ".join(f"CAST(NULL AS {write_type(kind)}) AS c{index}" for index, kind in columns.items())
         # Imported here, because nothing else needs it.
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
         # In a thread of its own, because in a notebook a loop is running in this one.
         with _SILENCE, _open_context() as context, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
-            scan = _DataFusionScan(context, f"SELECT {typed or '1 AS c'} WHERE FALSE")
+            # One row that holds nothing: over no row nothing would be computed, and what cannot be would fail
+            # after the charge.
+            nothing = aside.submit(context.sql(f"SELECT {typed or '1 AS c'}").collect).result()
+            context.register_record_batches("source", [nothing])
+            scan = _DataFusionScan(context, "SELECT * FROM source")
             for question, labels in asked:
                 # The engine has no class of its own for its errors.
                 failure = aside.submit(scan.ask, question, labels).exception()
