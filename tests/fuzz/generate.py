@@ -84,7 +84,7 @@ class _Maker:
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
-        if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark"}:
+        if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
         owned = kind == "units" or (kind != "records" and rng.random() < 0.55)

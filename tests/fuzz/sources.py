@@ -44,6 +44,7 @@ HOLDS = {
     "arrow": (*PLAIN, "TIME"),
     "postgres": ("SMALLINT", "INTEGER", "BIGINT", *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR", "NUMERIC"),
     "spark": (*spark_tables.KINDS, *DECIMAL),
+    "datafusion": (*NARROW, *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR"),
 }
 """Which kinds of columns a kind of source can hold."""
 
@@ -77,10 +78,11 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         "pandas": 12,
         "polars": 4,
         "lazy": 4,
-        "arrow": 6,
+        "arrow": 4,
+        "datafusion": 2,
         "postgres": 4,
     }
-    kind = rng.choices(list(weights), list(weights.values()))[0]
+    kind = kind or rng.choices(list(weights), list(weights.values()))[0]
     spec: Spec = {"kind": kind}
     if kind == "parquet":
         writer = rng.choice(("pyarrow", "pyarrow", "pandas", "polars", "duckdb"))
@@ -102,6 +104,11 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
             "group": rng.choice((2048, 122_880)),
         }
         spec |= {"collated": rng.random() < 0.1}
+    elif kind == "datafusion":
+        spec |= {
+            "made": rng.choice(("frame", "parquet", "parquet")),
+            "group": rng.choice((1, 2, 3, 20, 100_000)),
+        }
     elif kind == "relation":
         spec |= {
             "made": rng.choice(("query", "query", "table", "parquet", "arrow")),
@@ -196,12 +203,24 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
         return Written(address, close=close)
     if kind == "spark":
         return Written(spark_tables.frame(spec, table, folder))
+    if kind == "datafusion":
+        return Written(_datafusion(spec, table, folder))
     if kind == "pandas":
         return Written(pandas_frames.frame(spec["made"], table))
     if kind == "arrow":
         made = _coded(arrow(table), spec.get("coded", "no"))
         return Written(_chunked(made, spec["chunk"], spec["text"]))
     return Written(_polars(spec, table, folder))
+
+
+def _datafusion(spec: Spec, table: Table, folder: Path) -> Any:
+    """Return a frame of DataFusion: of a table in memory, or of a file with statistics of its rows."""
+    from datafusion import SessionContext
+
+    if spec["made"] == "frame":
+        return SessionContext().from_arrow(arrow(table))
+    pq.write_table(arrow(table), folder / "t.parquet", row_group_size=spec["group"])
+    return SessionContext().read_parquet(str(folder / "t.parquet"))
 
 
 def effective(spec: Spec, table: Table, question: Question | None = None) -> Table | None:

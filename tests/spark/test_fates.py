@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import random
 from decimal import Decimal
 
@@ -10,40 +9,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fuzz.predicates import Maker, render
 from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.data.questions.predicate import Predicate
-from sordino.data.sources import spark_condition, spark_words
+from sordino.data.sources import condition_writer, spark_condition, spark_words
 from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.source import Source
-from sordino.errors import DataSourceError, InvalidParameter, UnsafePredicate
+from sordino.errors import DataSourceError, InvalidParameter
 from support.company import PAIRS
+from support.fates import COLUMN, KINDS, NAN, fates, in_company, kept, mixed, predicates
 from support.spark import frame, session
 
 ROW = PrivacyUnit.row()
 
 
-def kept(source: Source, where: str) -> int:
-    predicate = source.predicate(where)
-    with source.backend.scan(sorted(predicate.indices)) as scan:
-        return int(scan.ask(f"SELECT count(*) AS n FROM rows WHERE {predicate.total}")["n"][0])
-
-
 @pytest.mark.parametrize("name", PAIRS)
 def test_one_row_more_changes_the_fate_of_no_other(name):
-    where, table, more = PAIRS[name]
-    lone = type(table)([more], schema=table.schema, orient="row")
-    sources = {"table": table, "more": lone.vstack(table), **{row: table.filter(False) for row in ()}}
-    for row in {*table.rows(), more}:
-        sources[row] = type(table)([row], schema=table.schema, orient="row")
-    found = {key: kept(open_source(frame(rows.to_arrow())), where) for key, rows in sources.items()}
-    alone = sum(found[row] for row in table.rows())
-    assert (found["table"], found["more"]) == (alone, alone + found[more])
-
-
-NAN = float("nan")
-COLUMN = [NAN] * 3000 + [5.0]
-"""The file says of it that its largest value is 5: the usual writers leave NaN out."""
+    together, alone = in_company(lambda rows: open_source(frame(rows)), PAIRS[name])
+    assert together == alone
 
 
 def kept_of_file(path, values, where):
@@ -86,7 +67,7 @@ def test_arithmetic_that_fails_for_one_row_ends_the_question_for_all(monkeypatch
     assert question.run().values.tolist() == [50]
     monkeypatch.setattr(spark_condition, "_FUNCTIONS", {"*": "(SELECT 1) * 0 + try_add", "+": "+", "-": "-"})
     monkeypatch.setattr(
-        spark_condition._Writer,
+        condition_writer._Writer,
         "_compute",
         lambda self, a, op, b: self._typed(f"({a.sql} {op} {b.sql})", "BIGINT"),
     )
@@ -98,49 +79,8 @@ def test_arithmetic_that_fails_for_one_row_ends_the_question_for_all(monkeypatch
 # ---- the same predicates on another engine --------------------------------------------------------------------------------
 
 
-KINDS = {
-    "t": ("TINYINT", pa.int8(), [0, 1, 2, -128, 127, 100]),
-    "i": ("INTEGER", pa.int32(), [0, 1, 3, -(2**31), 2**31 - 1, 10]),
-    "n": ("BIGINT", pa.int64(), [0, 1, 7, 2**62, -(2**63), -1]),
-    "d": (
-        "DECIMAL(10,2)",
-        pa.decimal128(10, 2),
-        [Decimal(v) for v in ("0.00", "1.50", "-1.00", "99999999.99", "0.10")],
-    ),
-    "w": (
-        "DECIMAL(38,10)",
-        pa.decimal128(38, 10),
-        [Decimal(v) for v in ("0", "1.5", "-" + "9" * 28, "0.0000000001")],
-    ),
-    "f": ("FLOAT", pa.float32(), [0.0, -0.0, 1.5, NAN, float("inf"), 0.1]),
-    "x": ("DOUBLE", pa.float64(), [0.0, -0.0, 0.1, NAN, float("-inf"), 1e30, 5e-324, 2.5]),
-    "s": ("VARCHAR", pa.string(), ["", "a", "ab", "7", "a\\b", "\U0001f600", "%", "2024-01-01"]),
-    "b": ("BOOLEAN", pa.bool_(), [True, False]),
-    "day": ("DATE", pa.date32(), [dt.date(2024, 1, 1), dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
-}
 READ_OTHERWISE = ("TRY_CAST(", "1e400")
 """Spark reads texts by rules of its own, and makes infinities and the largest number of some that do not fit."""
-
-
-def mixed(chance, rows):
-    return pa.table(
-        {"id": pa.array(range(rows), pa.int64())}
-        | {
-            name: pa.array([chance.choice([None, *values]) for _ in range(rows)], kind)
-            for name, (_, kind, values) in KINDS.items()
-        }
-    )
-
-
-def fates(source, wheres):
-    """Return which rows each predicate keeps, asked in one query."""
-    written = [source.predicate(where) for where in wheres]
-    places = sorted({0}.union(*(one.indices for one in written)))
-    listed = ", ".join(f"{one.total} AS p{place}" for place, one in enumerate(written))
-    with source.backend.scan(places) as scan:
-        answer = scan.ask(f"SELECT c0 AS id, {listed} FROM rows")
-    order = answer["id"].astype(int).argsort()
-    return [answer[f"p{place}"].astype(bool)[order].tolist() for place in range(len(written))]
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
@@ -148,17 +88,7 @@ def test_predicates_keep_the_rows_that_they_keep_elsewhere(seed):
     chance = random.Random(seed)
     arrow = mixed(chance, 60)
     spark, embedded = open_source(frame(arrow)), open_source(arrow)
-    types = {name: kind for name, (kind, *_) in KINDS.items()}
-    wheres: list[str] = []
-    while len(wheres) < 60:
-        where = render(Maker(chance, types).condition(2))
-        try:
-            embedded.predicate(where)
-            spark.predicate(where)
-        except (InvalidParameter, UnsafePredicate):
-            continue
-        if not any(mark in where for mark in READ_OTHERWISE):
-            wheres.append(where)
+    wheres = predicates(chance, (embedded, spark), 60, otherwise=READ_OTHERWISE)
     found, wanted = [], fates(embedded, wheres)
     for start in range(0, len(wheres), 10):  # a query of sixty of them is compiled for minutes
         found += fates(spark, wheres[start : start + 10])

@@ -17,6 +17,10 @@ def made(folder, kind, table, name="t"):
         from support.spark import frame
 
         return frame(table)
+    if kind == "datafusion":
+        from datafusion import SessionContext
+
+        return SessionContext().from_arrow(table)
     if kind == "relation":
         return duckdb.connect().from_arrow(table)
     if kind in {"polars", "lazy"}:

@@ -1,0 +1,200 @@
+"""Writes questions in the SQL of DataFusion: the same texts, hashes, buckets and steps as elsewhere.
+
+Sums and products of 64 bits go around the end there, in silence; those of decimals fail, but for their sums,
+which go around as well. So every part is written within public ends: numbers are moved into them before they
+are multiplied, and sums are decimals of 38 digits, which 2^62 rows of 2^52 steps do not reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from sordino.data.questions.bucket_query import BucketQuery
+from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
+from sordino.data.sources.datafusion_condition import write_condition
+from sordino.data.sources.dialect import Dialect
+from sordino.data.sources.words import LONGEST_LABEL, Words
+from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.step_ladder import StepLadder
+
+WIDE = "DECIMAL(38,0)"
+"""The type of sums: its 127 bits hold squares of 2^32 steps in 2^62 rows."""
+
+_WIDER = "DECIMAL(60,0)"
+"""The type of quotients: a division takes four digits more than its operands have."""
+
+_UNSIGNED = {
+    "UTINYINT": "TINYINT UNSIGNED",
+    "USMALLINT": "SMALLINT UNSIGNED",
+    "UINTEGER": "INTEGER UNSIGNED",
+    "UBIGINT": "BIGINT UNSIGNED",
+}
+_SHIFTED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+
+_HASH = "encode(sha256({0}), 'hex')"
+# No function reads a number from such digits: the place of each of them among all sixteen is its value.
+_FIRST_60_BITS = " + ".join(
+    f"CAST(strpos('0123456789abcdef', substr({_HASH}, {place + 1}, 1)) - 1 AS BIGINT) * {16 ** (14 - place)}"
+    for place in range(15)
+)
+
+DATAFUSION_WORDS = Words(
+    text="CAST({} AS VARCHAR)",
+    # It writes exponents otherwise.
+    float_text=None,
+    number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
+    drawn=f"({_FIRST_60_BITS})",
+    wide=f"CAST({{}} AS {WIDE})",
+    shown="CAST({} AS VARCHAR)",
+    # There and back: only the usual text of a number is equal to the text of that number.
+    whole=(
+        "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0}"
+        f" THEN CAST(TRY_CAST({{0}} AS BIGINT) AS {WIDE}) END"
+    ),
+    plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, chr(0))",
+    # Texts are in UTF-8 and compared byte by byte.
+    code_points="{}",
+    # A part of a query that occurs twice is read twice.
+    materialized=False,
+)
+
+
+def write_type(kind: str) -> str:
+    """Return a type of the embedded engine in the words of DataFusion."""
+    return _UNSIGNED.get(kind, kind)
+
+
+def _write_number(index: int, kind: NumberKind) -> str:
+    """Return the number of the column c<index>; floats are without NaN and with one zero."""
+    if kind.scale is not None:
+        return f"CAST(c{index} AS {write_type(kind.name)})"
+    return DATAFUSION_WORDS.number.format(f"CAST(c{index} AS DOUBLE)")
+
+
+def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None) -> tuple[BucketQuery]:
+    """Return the query in which comparisons, by halves, find how many cuts a number reaches."""
+    # Edges that round up to one number of the kind have one cut each: they are reached together.
+    found = (kind.cut(edge) for edge in grid.edges.tolist())
+    cuts = [_cast(cut, kind) for cut in found if cut is not None]
+    cell = f"CASE WHEN x IS NULL THEN 0 ELSE {_write_search(cuts, 0, len(cuts))} END"
+    wanted, steps = "", ""
+    if ladder is not None:
+        wanted = f", CAST(coalesce(sum(CAST(steps AS {WIDE})), 0) AS VARCHAR) AS total"
+        of_rung = write_ladder_steps(partial(_write_steps, kind), partial(_write_cut, kind), ladder)
+        steps = f"{of_rung} AS steps, "
+    sql = (
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached{wanted} FROM "
+        f"(SELECT {{group}}x, {steps}CAST({cell} AS BIGINT) AS cell FROM {{rows}} AS counted) AS placed"
+        " GROUP BY {group}cell"
+    )
+    return (BucketQuery((), np.arange(len(cuts) + 1), sql),)
+
+
+def _write_search(cuts: Sequence[str], low: int, high: int) -> str:
+    """Return how many cuts `x` reaches, which is from `low` to `high`."""
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    above, below = _write_search(cuts, middle + 1, high), _write_search(cuts, low, middle)
+    return f"CASE WHEN x >= {cuts[middle]} THEN {above} ELSE {below} END"
+
+
+def _cast(number: str, kind: NumberKind) -> str:
+    return f"CAST('{number}' AS {write_type(kind.name)})"
+
+
+def _whole(number: int, kind: str = "BIGINT") -> str:
+    return f"CAST('{number}' AS {kind})"
+
+
+def _write_cut(kind: NumberKind, edge: Fraction) -> str | None:
+    cut = kind.cut(edge)
+    return None if cut is None else _cast(cut, kind)
+
+
+def _write_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return the steps of `x`, a whole number of 64 bits; NULL if it is missing."""
+    least, most = (_write_cut(kind, end * ends.step) for end in (ends.low, ends.high))
+    above = f" WHEN x >= {most} THEN {_whole(ends.high)}" if most is not None else ""
+    # No value of the kind reaches the lower end: all of them are clipped to it.
+    inside = ""
+    if least is not None:
+        steps = _write_float_steps(ends) if kind.scale is None else _write_exact_steps(kind, ends)
+        inside = f" WHEN x >= {least} THEN {steps}"
+    # What is missing comes first: it is no number below the lower end, and adds nothing.
+    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
+
+
+def _write_float_steps(ends: StepRange) -> str:
+    """Return floor(x / step) of a float, for values inside the ends.
+
+    A number that is smaller than a step is not divided: the quotient might underflow to 0.
+    """
+    # The step is a power of two, so the product with its inverse is the exact quotient.
+    one, per, low, high = (
+        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (ends.step, 1 / ends.step, ends.low, ends.high)
+    )
+    near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
+    # Moved into the ends, because nobody promises which branches are computed of which rows.
+    return f"CASE {near} ELSE CAST(floor(greatest({low}, least({high}, x * {per}))) AS BIGINT) END"
+
+
+def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return floor(x / step) of a whole number or a decimal, for values inside the ends."""
+    scale = kind.scale or 0
+    # The ends times 10^scale: whatever x is, it is moved between them before anything is computed.
+    low, high = (
+        int(min(max(-(-(end * ends.step * 10**scale) // 1), kind.smallest), kind.largest))
+        for end in (ends.low, ends.high)
+    )
+    # The step is a power of two, so its numerator or its denominator is 1.
+    factor, divisor = ends.step.denominator, ends.step.numerator * 10**scale
+    # Such ends are within half of the last digit around 0: only 0 lies between them.
+    if factor > (1 << 53) * 10**scale:
+        return _whole(0)
+    # A step beyond every value of the type: the sign decides.
+    if factor == 1 and divisor > max(kind.largest, -kind.smallest):
+        return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
+    if kind.name in _SHIFTED:
+        x = f"least(greatest(CAST(x AS BIGINT), {_whole(low)}), {_whole(high)})"
+        # The product is within 2^53, and shifting rounds down.
+        return f"({x} * {_whole(factor)})" if factor > 1 else f"({x} >> {divisor.bit_length() - 1})"
+    # The digits are read as a text: a product of long decimals might not fit.
+    digits = "replace(CAST(x AS VARCHAR), '.', '')" if scale else "x"
+    x = f"least(greatest(CAST({digits} AS {WIDE}), {_whole(low, WIDE)}), {_whole(high, WIDE)})"
+    # At most 2^53 times 10^18, which has 34 digits.
+    product = f"({x} * {_whole(factor, WIDE)})" if factor > 1 else x
+    return f"CAST({product} AS BIGINT)" if divisor == 1 else _divide(product, divisor)
+
+
+def _divide(whole: str, divisor: int) -> str:
+    """Return floor(whole / divisor) of a wide whole number, if it has 64 bits."""
+    by, wider = _whole(divisor, _WIDER), f"CAST({whole} AS {_WIDER})"
+    rest = f"({wider} % {by})"
+    # What the remainder leaves is divided without a rest.
+    return f"(CAST(({wider} - {rest}) / {by} AS BIGINT) - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)"
+
+
+def _write_totals(
+    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
+) -> str:
+    # A sum of whole numbers of 64 bits would go around the end.
+    def write_wide(ends: StepRange) -> str:
+        return f"CAST({_write_steps(kind, ends)} AS {WIDE})"
+
+    return added_up(write_wide, ranges, rows, grouped, squares=squares, wide=WIDE)
+
+
+DATAFUSION = Dialect(
+    words=DATAFUSION_WORDS,
+    number=_write_number,
+    buckets=_write_buckets,
+    steps=_write_totals,
+    predicates=write_condition,
+)
+"""The SQL of DataFusion."""
