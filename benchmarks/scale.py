@@ -28,14 +28,14 @@ ITEMS = 1000
 M = 10
 
 
-def write_rows(folder, rows, *, units=None, items=ITEMS, text=False, more=""):
+def write_rows(folder, rows, *, units=None, items=ITEMS, text=False, even=False, more=""):
     """Write a table: who, what and how much; a tenth as many units as rows unless said. Items are skewed, amounts whole.
 
-    `more` are further columns, in SQL, each with a comma in front; they may use `amount`.
+    With `even` each unit has as many rows as any other. `more` are further columns, in SQL, each with a comma in front; they may use `amount`.
     """
     folder.mkdir()
     units = rows // 10 if units is None else units
-    who = f"hash(i) % {units}"
+    who = f"i % {units}" if even else f"hash(i) % {units}"
     who = f"'u' || ({who})" if text else f"CAST({who} AS BIGINT)"
     even = "(hash(i, {}) / 18446744073709551616.0)".format
     with duckdb.connect(config={"preserve_insertion_order": "false"}) as engine:
