@@ -9,8 +9,10 @@ Linux only: processor time and memory are those of a whole session of processes,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -72,15 +74,31 @@ class Watch:
     def _run(self):
         while not self._done.wait(0.1):
             resident = 0
-            for folder in Path("/proc").glob("[0-9]*"):
-                try:
-                    fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-                except OSError:  # ended meanwhile
-                    continue
-                if int(fields[3]) == self._session:
-                    resident += int(fields[21]) * _BLOCK
-                    self._ticks[folder.name] = int(fields[11]) + int(fields[12])
+            for number, fields in list_processes(self._session):
+                resident += int(fields[21]) * _BLOCK
+                self._ticks[number] = int(fields[11]) + int(fields[12])
             self.peak = max(self.peak, resident)
+
+
+def list_processes(session):
+    """Return number and figures of each process of a session, whatever group it put itself into."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        if int(fields[3]) == session:
+            found.append((int(folder.name), fields))
+    return found
+
+
+def end_session(process):
+    """End what is left of it: Spark's workers have a group of their own, and outlive who started them."""
+    for number, _ in list_processes(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+    process.wait()
 
 
 def ask(tool, folder, task, runs=1):
@@ -102,9 +120,7 @@ def ask(tool, folder, task, runs=1):
             except subprocess.TimeoutExpired:
                 code = None
             ended = time.monotonic()
-        if code is None:
-            os.killpg(process.pid, 9)
-            process.wait()
+        end_session(process)
         if code != 0:
             return None
         printed.seek(0)
@@ -127,10 +143,10 @@ def time_tools(sizes):
             for task in ("top", "mean"):
                 for tool, python in PYTHONS.items():
                     if python is None:
-                        rows.append([f"{size:,}", task, tool, "no Python named", *["–"] * 4])
+                        rows.append([f"{size:,}", task, tool, "no Python named", *["-"] * 4])
                         continue
                     one = ask(tool, folder, task)
-                    figures = [f"did not end well, or not in {MOST_SECONDS} s", *["–"] * 4]
+                    figures = [f"did not end well, or not in {MOST_SECONDS} s", *["-"] * 4]
                     if one is not None:
                         figures = [
                             f"{one[name]:.1f} s" for name in ("start", "release", "whole", "worked")
@@ -194,7 +210,6 @@ def compare_errors():
         write_rows(folder, SMALL, even=True, more=MORE)
         for task in COLUMNS:
             truth = read_truth(folder, task)
-            scales = {}
             # Whose bound is on all rows of a unit, wherever they lie, draws the same for both means.
             for tool, middle, laws in (
                 ("sordino", None, None),
@@ -206,10 +221,9 @@ def compare_errors():
                     answers = told["answers"]
                 else:
                     answers = draw_answers(truth, task, laws, middle)
-                    scales[tool] = laws
                 error, found = measure_error(truth, task, answers)
                 how = f"{RUNS} releases" if laws is None else f"laws, scales {', '.join(map(str, laws))}"
-                rows.append([task, tool, f"{error:.3g}", f"{found:.0%}" if task == "top" else "–", how])
+                rows.append([task, tool, f"{error:.3g}", f"{found:.0%}" if task == "top" else "-", how])
                 print(rows[-1], file=sys.stderr, flush=True)
     return table(["task", "tool", "mean absolute error", "of the true ten found", "by"], rows)
 
