@@ -79,10 +79,10 @@ with tempfile.TemporaryDirectory() as spill:
 """
 
 
-def ask_engine(kind, m):
+def ask_engine(kind, m, k):
     """Return the query that does the same: which rows count is a matter of chance there."""
     if kind == "top":
-        return "SELECT item, count(DISTINCT buyer) AS n FROM {} GROUP BY item ORDER BY n DESC LIMIT 10"
+        return f"SELECT item, count(DISTINCT buyer) AS n FROM {{}} GROUP BY item ORDER BY n DESC LIMIT {k}"
     bounded = (
         "(SELECT item, amount FROM (SELECT item, amount, row_number() OVER (PARTITION BY buyer) AS place FROM {})"
         f" WHERE place <= {m})"
@@ -133,7 +133,7 @@ def measure(folder, kind, *, m=M, k=10, items=ITEMS, rounds=3):
     """Return of a release and of the engine, by turns: median of seconds, peaks of memory and of spilled bytes."""
     commands = {
         "release": (_RELEASE, str(folder), kind, str(m), str(k), str(items)),
-        "engine": (_ENGINE, str(folder), ask_engine(kind, m), f"{MEMORY}B"),
+        "engine": (_ENGINE, str(folder), ask_engine(kind, m, k), f"{MEMORY}B"),
     }
     found = {name: ([], [], []) for name in commands}
     for _ in range(rounds):
