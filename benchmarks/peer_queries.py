@@ -50,7 +50,7 @@ def opendp(folder, task, trusted=False):
     dp.enable_features("contrib")
     yield
     by, named = COLUMNS[task], labels(task)
-    margin = dp.polars.Margin(by=[pl.col(by)], max_length=10**9, max_groups=len(named))
+    margin = dp.polars.Margin(by=[pl.col(by)], max_length=10**9, max_groups=len(named))  # type: ignore[attr-defined]
     while True:
         # Trusted: that nobody has more rows is taken for granted, and nothing is cut.
         unit = (
@@ -70,7 +70,7 @@ def opendp(folder, task, trusted=False):
             # Each item of a buyer once, then ten of them: `truncate_num_groups` fails with one column in 0.16.
             query = query.truncate_per_group(1, by=["item"]) if task == "top" else query
             query = query.truncate_per_group(M)
-        figure = dp.len(signed=True) if task == "top" else pl.col("pay").dp.mean((0, HIGHEST))
+        figure = dp.len(signed=True) if task == "top" else pl.col("pay").dp.mean((0, HIGHEST))  # type: ignore[attr-defined]
         query = query.group_by(by).agg(figure.alias("figure")).with_keys(pl.LazyFrame({by: named}))
         found = query.release().collect()
         if task == "top":

@@ -102,7 +102,7 @@ def end_session(process):
 
 def ask(tool, folder, task, runs=1):
     """Return what one process of a tool tells, with its seconds, processor seconds and peak, or how it failed."""
-    python = PYTHONS[tool]
+    python = str(PYTHONS[tool])
     with tempfile.TemporaryDirectory(prefix="scale-peers-") as work, tempfile.TemporaryFile() as printed:
         started = time.monotonic()
         process = subprocess.Popen(
