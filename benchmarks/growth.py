@@ -1,6 +1,6 @@
 """How the time of a release grows with rows, units, items, groups, k and bound, beside the engine's own query: one picture, and a table.
 
-python -m benchmarks.growth
+python -m benchmarks.growth      # writes its section of scale.md, and the picture
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from experiments.drawing import COLORS, Panel, Picture
 
-from benchmarks.measuring import table
+from benchmarks.measuring import table, write_section
 from benchmarks.scale import measure, write_rows
 
 FIGURE = Path(__file__).with_name("scale-growth.svg")
 ROWS = 2_000_000
 # What grows, which release is asked, and the values that are tried; all else is as `write_rows` has it.
 SWEEPS = {
-    "rows": ("mean", (200_000, 1_000_000, 2_000_000, 10_000_000)),
+    "rows": ("mean", (100_000, 1_000_000, 10_000_000)),
     "units": ("mean", (2_000, 20_000, 200_000, 2_000_000)),
     "items": ("top", (10, 1_000, 30_000, 100_000)),
     "groups": ("mean by item", (1, 100, 1_000, 10_000)),
@@ -92,8 +92,10 @@ def report(rounds=3):
         f"![Seconds of a release and of the engine's own query, for six things that grow]({FIGURE.name})",
         "",
         *table(["grows", "release", "to", "seconds", "engine", "ratio"], rows),
+        "",
+        "Made with `python -m benchmarks.growth`.",
     ]
 
 
 if __name__ == "__main__":
-    print("\n".join(report()))
+    write_section(FIGURE.with_name("scale.md"), "growth", report())

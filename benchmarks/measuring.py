@@ -95,4 +95,13 @@ def table(header, rows):
     ]
 
 
-__all__ = ["ROUNDS", "compile_package", "machine", "medians", "process", "table", "verdict"]
+def write_section(page, job, lines):
+    """Put what a job says between its own marks in a page, at the end if it is not there yet; all else stays."""
+    begin, end = f"<!-- job {job} -->", f"<!-- end of job {job} -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    after = rest.partition(end)[2].strip()
+    parts = [before.strip(), "\n".join([begin, "", *lines, "", end]), after]
+    page.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+
+
+__all__ = ["ROUNDS", "compile_package", "machine", "medians", "process", "table", "verdict", "write_section"]

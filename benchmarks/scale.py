@@ -28,14 +28,14 @@ ITEMS = 1000
 M = 10
 
 
-def write_rows(folder, rows, *, units=None, items=ITEMS, text=False, more=""):
+def write_rows(folder, rows, *, units=None, items=ITEMS, text=False, even=False, more=""):
     """Write a table: who, what and how much; a tenth as many units as rows unless said. Items are skewed, amounts whole.
 
-    `more` are further columns, in SQL, each with a comma in front; they may use `amount`.
+    With `even` each unit has as many rows as any other. `more` are further columns, in SQL, each with a comma in front; they may use `amount`.
     """
     folder.mkdir()
     units = rows // 10 if units is None else units
-    who = f"hash(i) % {units}"
+    who = f"i % {units}" if even else f"hash(i) % {units}"
     who = f"'u' || ({who})" if text else f"CAST({who} AS BIGINT)"
     even = "(hash(i, {}) / 18446744073709551616.0)".format
     with duckdb.connect(config={"preserve_insertion_order": "false"}) as engine:
@@ -79,10 +79,10 @@ with tempfile.TemporaryDirectory() as spill:
 """
 
 
-def ask_engine(kind, m):
+def ask_engine(kind, m, k):
     """Return the query that does the same: which rows count is a matter of chance there."""
     if kind == "top":
-        return "SELECT item, count(DISTINCT buyer) AS n FROM {} GROUP BY item ORDER BY n DESC LIMIT 10"
+        return f"SELECT item, count(DISTINCT buyer) AS n FROM {{}} GROUP BY item ORDER BY n DESC LIMIT {k}"
     bounded = (
         "(SELECT item, amount FROM (SELECT item, amount, row_number() OVER (PARTITION BY buyer) AS place FROM {})"
         f" WHERE place <= {m})"
@@ -133,7 +133,7 @@ def measure(folder, kind, *, m=M, k=10, items=ITEMS, rounds=3):
     """Return of a release and of the engine, by turns: median of seconds, peaks of memory and of spilled bytes."""
     commands = {
         "release": (_RELEASE, str(folder), kind, str(m), str(k), str(items)),
-        "engine": (_ENGINE, str(folder), ask_engine(kind, m), f"{MEMORY}B"),
+        "engine": (_ENGINE, str(folder), ask_engine(kind, m, k), f"{MEMORY}B"),
     }
     found = {name: ([], [], []) for name in commands}
     for _ in range(rounds):
