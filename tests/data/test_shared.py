@@ -259,3 +259,24 @@ def test_the_same_question_is_rehearsed_once(tables, monkeypatch):
         for _ in range(2):
             with pytest.raises(sd.DataSourceError):
                 together.rehearse([0], [("SELECT nothing FROM rows", None)])
+
+
+def test_a_batch_that_ends_before_its_charge_leaves_nothing_open(tmp_path):
+    (tmp_path / "t.csv").write_text("customer,price\nc1,3\n", encoding="utf-8")
+    session, before = (
+        sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1)),
+        set(threading.enumerate()),
+    )
+
+    def ask():
+        with session.batch():
+            session.count_distinct_units(epsilon=1)
+            # What was asked was rehearsed in a thread of its own.
+            assert set(threading.enumerate()) > before
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        ask()
+    # While the error, and so the frame of the block, is still there.
+    assert caught.value.__traceback__ is not None
+    assert set(threading.enumerate()) == before

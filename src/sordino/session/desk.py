@@ -125,6 +125,11 @@ class Desk:
         desk._salt = None if readings is None else self.salt()
         return desk
 
+    def drop_readings(self) -> None:
+        """Drop what the releases of a batch share; a batch that ran has done so."""
+        if self._readings is not None:
+            self._readings.close()
+
     @property
     def price(self) -> Price | None:
         """How the account that pays counts costs in this moment; None if nobody pays."""

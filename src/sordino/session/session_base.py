@@ -154,8 +154,11 @@ class SessionBase:
         self._batch = batch = Batch(self._desk)
         try:
             yield batch
+        except BaseException:
+            # Nothing was charged, and what was asked is dropped, with the engine that it was rehearsed in.
+            batch.desk.drop_readings()
+            raise
         finally:
-            # After an error in the block, too: nothing was charged then, and what was asked is dropped.
             self._batch = None
         if batch.asked:
             # The list is fixed from here on, before anything is read.
