@@ -153,11 +153,11 @@ class SessionBase:
             raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
         self._batch = batch = Batch(self._desk)
         try:
-            yield batch
-        except BaseException:
-            # Nothing was charged, and what was asked is dropped, with the engine that it was rehearsed in.
-            batch.desk.drop_readings()
-            raise
+            with ExitStack() as after_error:
+                # Nothing was charged then: what was asked is dropped, with the engine it was rehearsed in.
+                after_error.callback(batch.desk.drop_readings)
+                yield batch
+                after_error.pop_all()
         finally:
             self._batch = None
         if batch.asked:
