@@ -214,9 +214,7 @@ def ask(self, question, labels=None):
     except KeyboardInterrupt:
         pass
     raise RuntimeError("Query interrupted")
-engine_module.rehearsed = lambda *given: ask(None, "")
-import sordino.data.sources.source as source
-source.rehearsed = engine_module.rehearsed
+engine_module.Rehearsal.ask = lambda *given: ask(None, "")
 {twin}
 cli.main()
 """

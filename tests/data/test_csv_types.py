@@ -15,7 +15,7 @@ import pytest
 
 from sordino import CsvFormat, PrivacyUnit
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers, prepare_records
-from sordino.data.csv import lines as lines_module, reader as reader_module, text_rows, typed_fields
+from sordino.data.csv import lines as lines_module, reader as reader_module, text_rows
 from sordino.data.sources import engine as engine_module
 from sordino.data.sources.engine import after_charge, literal
 from sordino.errors import DataSourceError, InvalidParameter
@@ -373,9 +373,7 @@ def test_neighbors_end_to_end(tmp_path, kind, max_rows):
 
 
 def test_a_cast_without_try_is_convicted(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        typed_fields, "_convert", lambda field, pattern, plain, kind: f"CAST({plain} AS {kind})"
-    )
+    monkeypatch.setattr(text_rows, "write_typed", lambda field, kind, form: f"CAST({field} AS {kind.engine})")
     monkeypatch.setattr(text_rows, "rehearse_types", lambda form: None)
     path, rows = tmp_path / "t.csv", "x\n" + "7\n" * 20
     form = CsvFormat(types={"x": "integer"})

@@ -186,8 +186,8 @@ def test_what_is_shared_is_dropped_at_the_end_also_after_an_error(tables, tmp_pa
 def test_releases_of_a_batch_choose_the_same_rows_of_a_unit_and_others_do_not(tables, tmp_path):
     session = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1))
     desk = session._desk
-    batch = desk.for_batch()
-    assert batch.salt() == batch.salt() != desk.for_batch().salt()
+    with desk.open_batch() as batch, desk.open_batch() as other:
+        assert batch.salt() == batch.salt() != other.salt()
     assert desk.salt() != desk.salt()
 
 

@@ -206,7 +206,12 @@ def strays() -> None:
 
 def types() -> None:
     """Fields are cast to their declared types as the engine casts texts, and where it cannot the query ends."""
-    _put(typed_fields, "_convert", lambda field, pattern, plain, kind: f"CAST({plain} AS {kind})")
+
+    def cast(field: str, marks: Any, scale: int | None = None, kind: str = "DOUBLE") -> str:
+        return f"CAST({typed_fields._write_plain_number(field, marks)} AS {kind})"
+
+    _put(typed_fields, "write_number", cast)
+    _put(dialect, "write_number", cast)
     _put(text_rows, "rehearse_types", lambda form: None)
 
 

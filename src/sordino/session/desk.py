@@ -13,7 +13,6 @@ from typing import Any, Generic, final
 from sordino.cost import Cost, compose
 from sordino.data import CsvFormat, PrivacyUnit, Source
 from sordino.data.sources.open import share_readings
-from sordino.data.sources.shared import Readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
 from sordino.figures import Derivable
@@ -86,7 +85,6 @@ class Desk:
     """Charges before it reads, and reads before it releases."""
 
     __slots__ = (
-        "_readings",
         "_salt",
         "asked",
         "entropy",
@@ -111,24 +109,20 @@ class Desk:
         self.form = form or CsvFormat()
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
-        self._readings: Readings | None = None
         self._salt: bytes | None = None
 
-    def for_batch(self) -> Desk:
-        """Return a desk like this one for the releases of one batch, which read the source together.
+    @contextmanager
+    def open_batch(self) -> Iterator[Desk]:
+        """Open a desk like this one for the releases of one batch, which read the source together.
 
-        It runs once: what its releases share is dropped then.
+        What they share is dropped at the end, whether they ran or not.
         """
         source, readings = share_readings(self.source)
         desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory, self.form)
-        desk.payments, desk.asked, desk._readings = self.payments, self.asked, readings
+        desk.payments, desk.asked = self.payments, self.asked
         desk._salt = None if readings is None else self.salt()
-        return desk
-
-    def drop_readings(self) -> None:
-        """Drop what the releases of a batch share; a batch that ran has done so."""
-        if self._readings is not None:
-            self._readings.close()
+        with nullcontext() if readings is None else closing(readings):
+            yield desk
 
     @property
     def price(self) -> Price | None:
@@ -175,9 +169,8 @@ class Desk:
         run = None
         if errand is not None:
             label, run, detail = errand.label, errand.run, errand.detail | detail
-        shared = nullcontext() if self._readings is None else closing(self._readings)
         # The charge is durable before any row is read.
-        with shared, self._charge(parts, label, detail, run) as payer:
+        with self._charge(parts, label, detail, run) as payer:
             # One for all: what was kept of a batch is found under one id.
             receipt = payer.receipt
             self.payments.note(receipt, payer)
@@ -460,8 +453,7 @@ class Batch:
     __slots__ = ("asked", "desk")
 
     def __init__(self, desk: Desk) -> None:
-        # Its releases read the source together.
-        self.desk = desk.for_batch()
+        self.desk = desk
         self.asked: list[tuple[Started[Any], Progress | None, Pending]] = []
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -151,20 +151,17 @@ class SessionBase:
         """
         if self._batch is not None:
             raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
-        self._batch = batch = Batch(self._desk)
-        try:
-            with ExitStack() as after_error:
-                # Nothing was charged then: what was asked is dropped, with the engine it was rehearsed in.
-                after_error.callback(batch.desk.drop_readings)
+        with self._desk.open_batch() as desk:
+            self._batch = batch = Batch(desk)
+            try:
                 yield batch
-                after_error.pop_all()
-        finally:
-            self._batch = None
-        if batch.asked:
-            # The list is fixed from here on, before anything is read.
-            releases = batch.desk.run([(started, progress) for started, progress, _ in batch.asked])
-            for (_, _, pending), release in zip(batch.asked, releases, strict=True):
-                pending.fill(release)
+            finally:
+                self._batch = None
+            if batch.asked:
+                # The list is fixed from here on, before anything is read.
+                releases = desk.run([(started, progress) for started, progress, _ in batch.asked])
+                for (_, _, pending), release in zip(batch.asked, releases, strict=True):
+                    pending.fill(release)
 
     @no_remnants
     def keep(self, release: Any, sheet: Sheet | None = None) -> None:

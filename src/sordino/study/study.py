@@ -209,8 +209,9 @@ class Study:
         starter = self._open_starter(ledger)
         # What was found for a run that was paid is what it had.
         known = {} if line is None else recall_reached(line, self.releases)
-        ready = starter.start(self.releases, starter.desk.for_batch(), known)
-        return self._plan(run, ledger, starter, ready, line, tell=progress or _tell_nobody)
+        with starter.desk.open_batch() as desk:
+            ready = starter.start(self.releases, desk, known)
+            return self._plan(run, ledger, starter, ready, line, tell=progress or _tell_nobody)
 
     @no_remnants
     def run(
@@ -392,24 +393,24 @@ class Study:
     ) -> tuple[list[Sheet], bool]:
         """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
         starter = self._open_starter(ledger)
-        desk = starter.desk.for_batch()
-        ready = self._start_unpaid(run, ledger, starter, desk)
-        if show is not None:
-            show(self._plan(run, ledger, starter, ready))
-        reached = list_reached(ready)
-        about = {
-            "name": self.name,
-            "run": run,
-            "digest": self.digest,
-            "releases": [one.name for one in self.releases],
-        }
-        errand = Errand(
-            f"study {self.name}",
-            self._key(run),
-            {"study": about | ({"reached": reached} if reached else {})},
-        )
-        asked = [(one.started, self._watch(number, progress)) for number, one in enumerate(ready)]
-        made = desk.run(asked, errand)
+        with starter.desk.open_batch() as desk:
+            ready = self._start_unpaid(run, ledger, starter, desk)
+            if show is not None:
+                show(self._plan(run, ledger, starter, ready))
+            reached = list_reached(ready)
+            about = {
+                "name": self.name,
+                "run": run,
+                "digest": self.digest,
+                "releases": [one.name for one in self.releases],
+            }
+            errand = Errand(
+                f"study {self.name}",
+                self._key(run),
+                {"study": about | ({"reached": reached} if reached else {})},
+            )
+            asked = [(one.started, self._watch(number, progress)) for number, one in enumerate(ready)]
+            made = desk.run(asked, errand)
         left_out = list(desk.list_left_out())
         sheets = [
             make_study_sheet(

@@ -423,10 +423,10 @@ def _write_items_query(
     unit: PrivacyUnit, kept: str, salt: bytes, words: Words, *, listed: bool, size: int | None
 ) -> str:
     """Return the query for items of a domain, each by its position in it."""
+    # No unit has more items than there are labels: where all of them may count, nothing is chosen.
+    if unit.column is not None and size is not None and unit.max_rows is not None and size <= unit.max_rows:
+        unit = replace(unit, max_rows=None)
     if listed and unit.column is not None:
-        # No unit has more items than there are labels: where all of them may count, nothing is chosen.
-        if size is not None and unit.max_rows is not None and size <= unit.max_rows:
-            unit = replace(unit, max_rows=None)
         # From here on an item is the place of its label: a domain is sorted, so places have the order of the
         # labels, and they take less room. Labels that are not listed take no place of a unit.
         kept = (
