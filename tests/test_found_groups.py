@@ -37,6 +37,7 @@ def open_session(rows: pl.DataFrame = ROWS, adjacency: Any = "add-remove") -> An
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["quantile", "sum", "mean", "variance"])
+@pytest.mark.sample(2)
 def test_groups_are_found_and_cost_what_is_stated(kind: str, adjacency: str) -> None:
     own = {"q": 0.5} if kind == "quantile" else {}
     release = getattr(open_session(adjacency=adjacency), kind)("spent", groups_per_unit=2, **SEARCH, **own)
@@ -80,6 +81,7 @@ def test_what_cannot_be_searched_is_refused(more: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("meter", ["renyi", "zcdp"])
 @pytest.mark.parametrize("kind", ["sum", "quantile"])
+@pytest.mark.sample(3)
 def test_an_account_pays_the_search_with_its_delta_and_the_figures(
     tmp_path: Path, meter: Any, kind: str
 ) -> None:

@@ -183,6 +183,7 @@ def test_reports_of_rows_are_not_kept(tmp_path, orders):
             session.keep(reports)
 
 
+@pytest.mark.slow
 def test_a_session_remembers_a_charge_as_long_as_its_release(session):
     payments = session._desk.payments._payers
     kept = session.count(epsilon=1)

@@ -253,7 +253,7 @@ def test_gaussian_noise_is_chosen_where_its_interval_is_shorter():
 
 
 @pytest.mark.parametrize(("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")])
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, epsilon, each):
     """As many releases of one kind, whatever noise is chosen for them."""
     ledger = account(tmp_path / "l.db", epsilon=epsilon, delta=1e-6)
@@ -408,6 +408,7 @@ def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.sample(2)
 def test_a_release_without_an_epsilon_states_what_was_charged_whatever_it_found(
     tmp_path, visits, budget, adjacency
 ):
@@ -468,7 +469,7 @@ EVERY = {
 
 @pytest.mark.parametrize("spent", [None, sd.cost.Pure(epsilon=Fraction(1, 10**6)), sd.cost.ZCDP(rho=0)])
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_whatever_an_epsilon_is_worth_it_is_released_or_refused(tmp_path, visits, name, spent):
     """Also where the account has no divergences to spend, or the price is too small for a float."""
     budgets = [{"epsilon": Fraction(1, 10**6), "delta": 1e-9}, *BUDGETS.values()]

@@ -128,6 +128,7 @@ def test_a_rung_that_is_not_reached_is_refused_before_the_charge(session, ledger
     assert rough.refine(epsilon=0.5).confidence == 0.9875
 
 
+@pytest.mark.slow
 def test_batches(session, ledger):
     with session.batch() as batch:
         rough = session.count(epsilon=0.5)
@@ -295,6 +296,7 @@ def list_kept_looks():
     return [one for one in gc.get_objects() if type(one) is Look]
 
 
+@pytest.mark.slow
 def test_a_session_that_is_gone_has_kept_nothing():
     gc.collect()
     # Sessions of other tests may still be there.
@@ -411,6 +413,7 @@ def test_a_refusal_brings_no_answer_out(tmp_path, way):
 
 @ways
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_an_interrupt_at_some_lines_brings_no_answer_out_and_charges_no_less(tmp_path, way):
     path = tmp_path / "orders.parquet"
     orders(SECRET).write_parquet(path)

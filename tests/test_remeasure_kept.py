@@ -79,7 +79,7 @@ def keep(ledger, table, kind, unit=UNIT):
 
 
 @every
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_what_was_kept_is_measured_again_as_it_would_be_in_its_session(ledger, table, kind):
     release = keep(ledger, table, kind)
     key, spent = release.receipt.id, ledger.statement().spent

@@ -163,6 +163,7 @@ def test_a_result_that_is_forgotten_is_seen():
 
 
 @every
+@pytest.mark.sample(2)
 def test_a_result_is_a_table_everywhere(name):
     result = MADE[name]()
     assert type(result).__name__ == name
@@ -182,6 +183,7 @@ def test_a_result_is_a_table_everywhere(name):
 
 
 @every
+@pytest.mark.sample(4)
 def test_a_result_has_a_picture(name):
     chart = MADE[name]().plot()
     assert isinstance(chart, alt.Chart | alt.LayerChart)

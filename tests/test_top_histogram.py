@@ -350,7 +350,7 @@ def test_the_rule_for_thresholds_turns_at_the_noise_of_a_gumbel_test(replaced):
 @pytest.mark.parametrize("meter", [None, "zcdp"])
 @pytest.mark.parametrize("options", [{}, {"measure_share": 0.5}])
 @pytest.mark.parametrize(("most", "positives"), [(30, 10), (30, 30), (400, 10), (5, 10), (1, 1)])
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_on_accounts_with_gaussian_noise_thresholds_get_the_smaller_noise(
     tmp_path, meter, options, most, positives
 ):

@@ -66,6 +66,7 @@ def test_the_rows_stand_in_the_order_of_the_domain_and_have_no_rank(visits):
     assert found.confidence == 0.95 > found.together > 0.5
 
 
+@pytest.mark.slow
 def test_the_order_says_nothing_of_the_counts(visits):
     """Of a set that noise chooses all orders of counts would be seen; a twin that sorts by them is convicted."""
     for seed in range(20):

@@ -193,6 +193,7 @@ def test_plays_that_cannot_be_counted_are_refused(subject, words):
         audit.exact(subject, answers_a=[0], answers_b=[1])
 
 
+@pytest.mark.slow
 def test_more_outputs_than_can_be_counted_are_refused():
     # Made here and not among the cases above, as so long a law takes seconds.
     subject = coin(laws=[Finite([1] * ((1 << 20) + 1))])

@@ -184,7 +184,7 @@ def epsilon_of(done):
 
 
 @pytest.mark.parametrize("name", GOALS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 def test_a_goal_takes_the_place_of_epsilon(sordino, shop, name):
     line = (*ALL[name], "--goal", GOALS[name], *LIKE.get(name, ()), "--no-ledger")
     planned = sordino(*line, "--dry-run", "--format", "json")

@@ -88,6 +88,7 @@ def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
     text = STUDY.replace("share = 0.25", 'goal = "±20"', 1)
     (shop / "study.toml").write_text(text, encoding="utf-8")
@@ -331,6 +332,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
     """Through a real terminal: each question is answered when it is seen, some of them wrongly first."""
     master, slave = pty.openpty()

@@ -312,6 +312,7 @@ SLOW = (
 )
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_the_query():
     question = prepare_counts(open_source(SessionContext().sql(SLOW)), PrivacyUnit("n"), kind="units")
     threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()

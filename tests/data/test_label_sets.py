@@ -64,6 +64,7 @@ def subsets(labels):
 
 
 @pytest.mark.parametrize("most", range(1, 7))
+@pytest.mark.sample(3)
 def test_every_set_of_six_labels_chooses_by_the_law(most):
     labels = ["é", "a", "😀", "B", "10", "9"]
     owned = subsets(labels)
@@ -73,6 +74,7 @@ def test_every_set_of_six_labels_chooses_by_the_law(most):
 
 
 @pytest.mark.parametrize("size", [1, 2, MOST_LABELS - 1, MOST_LABELS, MOST_LABELS + 1])
+@pytest.mark.sample(3)
 def test_as_many_labels_as_a_number_holds_and_one_more(size):
     chance = random.Random(size)
     labels = [f"l{place}" for place in range(size)]

@@ -176,6 +176,7 @@ def test_every_engine_gets_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("temp", [1 << 20, None])
+@pytest.mark.slow
 def test_what_needs_more_room_ends_in_the_constant_sentence_and_stays_charged(tmp_path, temp):
     path = tmp_path / "long.parquet"
     who = "repeat('a long name ', 20) || (i * 7919) % 300000"

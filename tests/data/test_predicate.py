@@ -300,6 +300,7 @@ condition = st.recursive(
 
 @given(where=condition)
 @settings(max_examples=40)
+@pytest.mark.slow
 def test_random_predicates_are_total_and_local(where):
     columns = ["n", "item", "text", "small"]
     predicate = parse(where, columns.index)

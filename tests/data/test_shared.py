@@ -113,6 +113,7 @@ def test_answers_are_those_of_questions_alone(tables, kind):
         assert readings.opened == 1
 
 
+@pytest.mark.slow
 def test_a_reading_that_forgets_a_column_is_convicted(tables, monkeypatch):
     """Broken twin: it hands on the columns in another order."""
     relation = shared._SpooledRows.relation

@@ -38,6 +38,7 @@ def with_ways(monkeypatch, queries):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["DOUBLE", "BIGINT"])
+@pytest.mark.sample(3)
 def test_every_way_that_may_count_adds_up_alike(monkeypatch, name, kind):
     grid = GRIDS[name]
     values = floats(grid) if kind == "DOUBLE" else wholes(grid, -(1 << 63), (1 << 63) - 1)
@@ -120,6 +121,7 @@ VALUES = pl.DataFrame(
 @pytest.mark.parametrize("figure", ["sum", "mean"])
 @pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit("u", max_rows=2)])
 @pytest.mark.parametrize("lower", [0, None])
+@pytest.mark.sample(3)
 def test_a_sum_or_a_mean_reads_once(readings, figure, unit, lower):
     with sd.Session(VALUES, unit=unit, ledger=None, entropy=sd.Seeded(3)) as session:
         getattr(session, figure)("x", epsilon=1, lower=lower, cap=1000)

@@ -195,6 +195,7 @@ def spoiled_json(folder, odd):
     return path
 
 
+@pytest.mark.slow
 def test_texts_that_are_none_are_no_labels(tmp_path):
     for odd in ([], *([line] for line in ODD_LINES), ODD_LINES):
         assert counted(spoiled_csv(tmp_path, odd)) == {"tea": 2}
@@ -218,6 +219,7 @@ def test_rows_that_a_predicate_drops_have_no_labels():
     assert counted(frame(rows), where="u < 4 AND i <> 'rice'") == {"tea": 2}
 
 
+@pytest.mark.slow
 def test_no_source_without_rows_fails(tmp_path):
     for kind in ("parquet", "polars", "duckdb", "csv", "postgres"):
         for rows in ([], [(None, "a"), (1, None), (2, "")]):

@@ -56,6 +56,7 @@ def numbers(source, domain, unit=TWO_ROWS, groups=2, **more):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "polars", "postgres"])
+@pytest.mark.sample(4)
 def test_groups_that_were_found_are_asked_as_a_list_is(tmp_path, kind):
     source = server_table() if kind == "postgres" else made(tmp_path, kind, frame().to_arrow())
     source = open_source(source)

@@ -54,7 +54,7 @@ def made(estimator, adjacency, most, lower, epsilon=2):
 
 
 @pytest.mark.parametrize(("estimator", "adjacency", "most", "lower"), CASES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, most, lower):
     subject = made(estimator, adjacency, most, lower)
     base = 2 if adjacency == "add-remove" and most == 1 else 1

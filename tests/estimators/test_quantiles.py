@@ -38,6 +38,7 @@ def made(**changes):
     ],
     ids=["quartiles", "uneven", "four"],
 )
+@pytest.mark.sample(2)
 def test_releases_have_the_law_of_the_definition(options):
     quantiles, n = made(**options, adjacency="replace-one"), 250
     assert quantiles.size_noise is None

@@ -185,6 +185,7 @@ def test_a_false_one_in_the_history_is_convicted_by_the_rest_of_it(account, sess
 
 
 @pytest.mark.parametrize("event", [1, -3, 10**9, "7", None])
+@pytest.mark.sample(2)
 def test_one_about_another_event_is_a_problem_and_no_error(account, session, event):
     false = account.publish(kept(session)).to_dict()
     false["promise"]["history"]["event"] = event

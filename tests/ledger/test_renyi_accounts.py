@@ -628,6 +628,7 @@ def test_a_role_charges_it_and_cannot_give_itself_more(owner, charger):  # noqa:
     spent_in_all(Ledger.open(owner, account="team"))
 
 
+@pytest.mark.slow
 def test_a_kill_at_every_boundary_leaves_at_least_what_was_drawn(tmp_path):
     """Of reserve, draw and settle: whatever is struck, the three sums agree with the charges and the history."""
 

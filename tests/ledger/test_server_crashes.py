@@ -113,6 +113,7 @@ def test_a_server_that_goes_in_the_middle_of_a_commit(own, tmp_path, name, how):
     assert struck.noise == (name != "reserve")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_for_one_step_leaves_what_was_charged(own, tmp_path, monkeypatch):  # noqa: F811
     """Away for the draw: no noise. Away for the settlement: the release is made, and stays charged in full."""
     monkeypatch.setattr(store, "PATIENCE", 0.1)

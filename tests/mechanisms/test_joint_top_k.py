@@ -168,11 +168,13 @@ def fits(mechanism, answers, q, seed, draws=3000, **positions):
         ((30, 20, 10, 0, 5), 4, 0.05),
     ],
 )
+@pytest.mark.sample(4)
 def test_releases_fit_the_law(q, k, epsilon):
     assert fits(JointTopK(k=k, epsilon=epsilon, sensitivity=COUNTING), q, list(q), seed=11) > 1e-4
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.sample(4)
 def test_a_domain_has_the_law_of_its_list(k):
     """Zeros in front, between and behind, a listed zero, a negative answer; outside and repeated positions are dropped."""
     mechanism = JointTopK(k=k, epsilon=0.8, sensitivity=EITHER, domain_size=7)
@@ -241,6 +243,7 @@ def test_costs():
     assert JointTopK(k=9, epsilon=1, sensitivity=EITHER).rate == Fraction(1, 2)
 
 
+@pytest.mark.slow
 def test_a_search_comes_near_epsilon_and_never_above():
     rng, found = np.random.default_rng(7), []
     for sensitivity, low in ((COUNTING, 0), (EITHER, -1)):

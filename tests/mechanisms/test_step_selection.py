@@ -479,6 +479,7 @@ def test_scores_that_are_not_as_many():
     scores=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=4, max_size=4),
     bound=st.one_of(st.floats(), st.none()),
 )
+@pytest.mark.slow
 def test_total_on_anything(scores, bound):
     release = made().release(scores, smooth_bound=bound, entropy=Seeded(1))
     assert json.dumps(release.to_dict())

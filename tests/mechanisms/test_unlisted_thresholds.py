@@ -118,7 +118,7 @@ def test_two_sided_noise_on_two_labels_and_the_threshold():
 @pytest.mark.parametrize(("kind", "noisy"), LAWS)
 @pytest.mark.parametrize("labels", [1, 2, 3, 8, 60])
 @pytest.mark.parametrize("rate", ["0.2", "0.7", "2"])
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 def test_a_bound_is_above_the_plain_sum_and_next_to_it(kind, noisy, labels, rate):
     bound = LAWS[kind, noisy][1]
     exact = Fraction(rate)

@@ -105,7 +105,7 @@ def is_refused(ask, kind):
 @pytest.mark.parametrize(
     ("ask", "kind"), [(ask, kind) for ask in ASKS for kind in KINDS if not is_refused(ask, kind)]
 )
-@pytest.mark.sample(9)
+@pytest.mark.sample(45)
 def test_a_plan_is_the_same_for_other_rows(ask, kind, tmp_path):
     said = [
         written(plan(session_of(ask, made(tmp_path, kind, rows(more), name=f"t{more}")), ask))
@@ -115,6 +115,7 @@ def test_a_plan_is_the_same_for_other_rows(ask, kind, tmp_path):
 
 
 @pytest.mark.parametrize("ask", ["above", "quantile", "sum of groups"])
+@pytest.mark.sample(2)
 def test_a_plan_that_looks_at_rows_is_seen(ask, tmp_path, monkeypatch):
     """The broken twin: what is assumed are the private rows."""
     monkeypatch.setattr(
@@ -312,6 +313,7 @@ def test_the_private_source_is_no_synthetic_one(tmp_path):
             session.plan.top_k("item", k=1, epsilon=1, domain=ITEMS, like=other)
 
 
+@pytest.mark.slow
 def test_another_table_is_public_if_somebody_says_so(tmp_path):
     path = made(tmp_path, "parquet", rows(1), name="public")
     session = session_of("top_k", rows())

@@ -28,6 +28,7 @@ SHAPES = [(10, 3000, 1.0), (10, 100_000, 0.8), (100, 3000, 0.8), (25, 3000, 0.5)
 
 
 @pytest.mark.parametrize(("k", "m", "decay"), SHAPES)
+@pytest.mark.sample(4)
 def test_a_set_has_hardly_a_wrong_item_above_what_is_needed_and_many_below(k, m, decay):
     known = {"k": k, "epsilon": 1, "sensitivity": COUNTING}
     needed = find_needed(k, m, decay)

@@ -142,6 +142,7 @@ CASES = [(adjacency, groups) for adjacency in ("add-remove", "replace-one") for 
 
 @pytest.mark.parametrize(("adjacency", "groups"), CASES)
 @pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.sample(3)
 def test_finding_and_releasing_is_what_epsilon_and_delta_say(adjacency, groups, most):
     assert worst(adjacency, groups, most=most) <= float(DELTA) + 1e-12
     finder, figures = reserved(adjacency, groups, most)

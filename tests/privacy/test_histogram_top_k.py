@@ -155,6 +155,7 @@ def test_many_lists_in_rows_are_decided_alike():
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement[:30])
+@pytest.mark.slow
 def test_the_claims_hold(claim):
     for mechanism, a, b in claim.neighbours:
         report = audit.exact(mechanism, answers_a=a, answers_b=b)

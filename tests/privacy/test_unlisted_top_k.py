@@ -121,7 +121,7 @@ def tables(least, offset, n):
 
 
 @pytest.mark.parametrize(("kind", "k", "most", "either", "least", "offset", "n"), CASES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(8)
 def test_what_fails_is_delta_and_every_transcript_keeps_its_price(kind, k, most, either, least, offset, n):
     listed = list(outcomes(n, k, 12 if k < 3 and n < 3 else 5))
     pairs = [(a, b) for a in tables(least, offset, n) for b in moves(a, most, either=either) if a != b]
@@ -143,7 +143,7 @@ def test_what_fails_is_delta_and_every_transcript_keeps_its_price(kind, k, most,
 
 
 @pytest.mark.parametrize(("kind", "k", "most", "either", "least", "offset", "n"), CASES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 def test_the_measures_of_the_proof_are_below_both_laws(kind, k, most, either, least, offset, n):
     """The failure form itself: of each law mass 1 - delta is left, and on it every transcript keeps its price."""
     threshold, units = least + offset, spent(kind, k, most, either=either)

@@ -22,6 +22,7 @@ def looked(*arguments):
     return run([str(word) for word in arguments])
 
 
+@pytest.mark.slow
 def test_a_slice_finds_nothing(capfd):
     assert looked("--seed", 11, "--cases", 6, "--minutes", 5) == 0, capfd.readouterr().out
     told = capfd.readouterr().out

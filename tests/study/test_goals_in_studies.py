@@ -223,6 +223,7 @@ def test_what_is_wrong_is_said_with_its_line_when_the_file_is_read(tmp_path, old
         (HEAD.replace("epsilon = 2", "rho = 0.6") + COUNT.replace("±20", "±2") + FIXED, 10, "[budget] leaves it rho 0.1."),
     ],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_a_goal_that_takes_more_than_the_others_leave_is_refused(tmp_path, text, account, best):
     study = put(tmp_path, text, epsilon=account)
     before = list(open_account(tmp_path).export())
@@ -243,6 +244,7 @@ def test_what_no_epsilon_reaches_is_refused(tmp_path):
         study.plan()
 
 
+@pytest.mark.slow
 def test_public_data_are_named_from_the_folder_of_the_study(tmp_path, monkeypatch):
     put_public(tmp_path, tea=300, rice=120)
     text = GOALS.replace('"zipf:0.5"\nrows = 500', '"old.csv"')

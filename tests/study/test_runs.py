@@ -315,6 +315,7 @@ def test_a_run_without_an_id_of_its_own_is_convicted(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("outputs", [("out", "out"), ("out", "other")])
+@pytest.mark.slow
 def test_of_two_starts_at_once_one_pays(tmp_path, outputs):
     path = put_shop(tmp_path)
     # Both have looked for the run before either charges.
