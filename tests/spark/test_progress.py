@@ -13,6 +13,8 @@ from support.spark import own_server
 
 TASKS = "SELECT id % 97 AS n FROM range(0, {rows}, 1, 40) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"
 LONG, SHORT = TASKS.format(rows=40_000_000_000), TASKS.format(rows=6_000_000)
+# Long enough for the client, which looks now and then, to see some tasks done and others not, however fast the machine.
+SOME_SECONDS = TASKS.format(rows=20_000_000)
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def units(frame):
 
 def test_progress_goes_up_with_the_tasks(own, capfd):
     seen = []
-    assert units(own.sql(SHORT)).run(progress=seen.append).values.tolist() == [97]
+    assert units(own.sql(SOME_SECONDS)).run(progress=seen.append).values.tolist() == [97]
     assert seen == sorted(seen)
     assert len({percent for percent in seen if 0 < percent < 100}) > 2
     assert seen[-1] == 100
