@@ -12,8 +12,9 @@ import pytest
 
 import sordino as sd
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
+from sordino.data.questions import totals
 from sordino.data.sources import shared
-from sordino.data.sources.engine import Rehearsal
+from sordino.data.sources.engine import Engine, Marking, Rehearsal
 from sordino.data.sources.open import share_readings
 from sordino.data.sources.shared import Readings
 from sordino.estimators.clipped.step_ladder import StepLadder
@@ -36,6 +37,7 @@ def tables(tmp_path):
             "customer": [None if i % 31 == 0 else f"c{i % 90}" for i in range(n)],
             "product": [DOMAIN[i % 3] if i % 11 else 'a "b", c' for i in range(n)],
             "price": [None if i % 17 == 0 else (i * 7) % 60 + 0.5 for i in range(n)],
+            "pieces": [None if i % 13 == 0 else i * i % 11 for i in range(n)],
             "day": [f"2026-11-{i % 28 + 1:02}" for i in range(n)],
         }
     )
@@ -44,7 +46,7 @@ def tables(tmp_path):
         file.write('c1,"tea,3\n\n')
     frame.write_ndjson(tmp_path / "t.jsonl")
     frame.write_parquet(tmp_path / "t.parquet")
-    types = {"price": "double", "day": "date"}
+    types = {"price": "double", "pieces": "integer", "day": "date"}
     return {
         "csv": open_source(str(tmp_path / "t.csv"), csv=sd.CsvFormat(types=types)),
         "texts": open_source(str(tmp_path / "t.csv")),
@@ -113,6 +115,66 @@ def test_answers_are_those_of_questions_alone(tables, kind):
         assert readings.opened == 1
 
 
+def ask_of_columns(source):
+    """Ask about two columns of the same rows, and of fewer rows; as in a batch all is prepared before."""
+    questions = [
+        prepare_numbers(source, UNIT, column=column, grid=GRID, salt=SALT, squares=True, **more)
+        for more in ({}, {"where": "product = 'tea'"}, {"where": "product <> 'tea'"})
+        for column in ("price", "pieces")
+        if more.get("where") != "product <> 'tea'" or column == "price"
+    ]
+    return [(state_of(question.run()), question.square_totals(RANGE)) for question in questions]
+
+
+def state_of(buckets):
+    return [one.counts.tolist() for one in buckets]
+
+
+@pytest.mark.parametrize("kind", ["csv", "texts", "jsonl"])
+def test_columns_of_the_same_rows_are_chosen_together_as_each_alone(tables, kind, monkeypatch):
+    source, chosen = tables[kind], []
+    alone = ask_of_columns(source)
+    keep = Engine.keep
+    monkeypatch.setattr(
+        Engine, "keep", lambda self, name, *more: chosen.append(name) or keep(self, name, *more)
+    )
+    together, readings = share_readings(source)
+    with closing(readings):
+        assert ask_of_columns(together) == alone
+    # Whose rows are crowded is found once for two columns. Other rows are chosen by themselves.
+    both = ["kept", "crowded", "marked", "chosen_x0", "chosen_x1"]
+    assert chosen == [*both, *both, "chosen"]
+
+
+def test_columns_that_are_marked_by_other_rows_are_convicted(tables, monkeypatch):
+    """Broken twin: whatever rows two questions are about, they are taken for the same."""
+
+    def ask(source):
+        asked = [("price", None), ("pieces", "product = 'tea'")]
+        questions = [
+            prepare_numbers(source, UNIT, column=column, grid=GRID, salt=SALT, where=where)
+            for column, where in asked
+        ]
+        return [state_of(question.run()) for question in questions]
+
+    def ask_together():
+        together, readings = share_readings(tables["csv"])
+        with closing(readings):
+            return ask(together)
+
+    alone, mark = ask(tables["csv"]), totals._mark_together
+    assert ask_together() == alone
+    monkeypatch.setattr(totals, "_mark_together", lambda *given: mark(*given)._replace(key="all"))
+    assert ask_together() != alone
+
+
+def test_a_marking_that_cannot_be_planned_is_refused_before_the_charge(tables):
+    marking = Marking("nothing", "key", lambda numbers: [("marked", f"SELECT {numbers[0]} AS x0 FROM rows")], lambda name: f"SELECT {name} FROM marked")  # fmt: skip
+    together, readings = share_readings(tables["csv"])
+    with closing(readings), pytest.raises(sd.DataSourceError):
+        together.rehearse([0], [], marking)
+
+
 @pytest.mark.slow
 def test_a_reading_that_forgets_a_column_is_convicted(tables, monkeypatch):
     """Broken twin: it hands on the columns in another order."""
@@ -123,7 +185,7 @@ def test_a_reading_that_forgets_a_column_is_convicted(tables, monkeypatch):
 
     def _turn(self, engine, indices):
         columns = [f"c{index}" for index in indices]
-        engine.lend_from(self.spool, f"SELECT {', '.join(columns)} FROM spool")
+        engine.lend_from(self.spool, f"SELECT {', '.join(columns)} FROM {self.table}")
         named = zip(columns, reversed(columns), strict=True)
         return f"SELECT {', '.join(f'{one} AS {other}' for one, other in named)} FROM lent"
 

@@ -55,32 +55,74 @@ def choose_ranks(
     """
     if not words.materialized:
         return _choose_in_windows(kept, taken, owner, named, order, most, salt, words, alike=False)
+    tables = list_marking(
+        kept,
+        columns=list(dict.fromkeys([*taken, order])),
+        owner=owner,
+        named=named,
+        most=most,
+        salt=salt,
+        words=words,
+    )
+    # Each is made once, and used several times: a stream of rows cannot be read again.
+    made = ", ".join(f"{name} AS MATERIALIZED ({query})" for name, query in tables)
+    return f"WITH {made} {pick_ranks(taken, order=order, most=most, words=words)}"
+
+
+def list_marking(
+    kept: str,
+    *,
+    columns: Sequence[str],
+    owner: Sequence[str],
+    named: Sequence[str],
+    most: int,
+    salt: bytes,
+    words: Words,
+) -> list[tuple[str, str]]:
+    """Return tables that say which rows are those of owners with more than may count.
+
+    Each comes with its query over those before it. The last one, `marked`, has the columns and a number
+    `holder`: NULL where all rows of the owner count.
+
+    Parameters
+    ----------
+    kept, owner, named, most, salt, words
+        As in `choose_ranks`.
+    columns : sequence of str
+        Columns that are wanted, or that rows are ordered by.
+    """
     whose = ", ".join(owner)
-    columns = ", ".join(dict.fromkeys([*taken, *owner, *named, order]))
-    most = min(most, _UNBOUNDED)
     # Only those who have more than may count are put in order: sorting is what takes time. They are numbered,
     # in any order: rows are sorted by a number faster than by a text.
     crowded = (
         f"SELECT {whose}, count(*) AS many, {write_offset(named, salt, words)} % count(*) AS shift,"
         f" row_number() OVER () AS holder"
-        f" FROM kept GROUP BY {', '.join(dict.fromkeys([*owner, *named]))} HAVING count(*) > {most}"
+        f" FROM kept GROUP BY {', '.join(dict.fromkeys([*owner, *named]))}"
+        f" HAVING count(*) > {min(most, _UNBOUNDED)}"
     )
-    sorted_by = list(dict.fromkeys([*taken, order]))
     marked = (
-        f"SELECT {', '.join(f'kept.{name}' for name in sorted_by)}, holder"
+        f"SELECT {', '.join(f'kept.{name}' for name in columns)}, holder"
         f" FROM kept LEFT JOIN crowded ON {' AND '.join(f'kept.{name} = crowded.{name}' for name in owner)}"
     )
+    needed = ", ".join(dict.fromkeys([*columns, *owner, *named]))
+    return [
+        ("kept", f"SELECT {needed} FROM {kept} AS kept"),
+        ("crowded", crowded),
+        ("marked", marked),
+    ]
+
+
+def pick_ranks(taken: Sequence[str], *, order: str, most: int, words: Words) -> str:
+    """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
+    most = min(most, _UNBOUNDED)
+    wanted = ", ".join(taken)
     ranked = (
-        f"SELECT {', '.join(taken)}, holder, row_number() OVER"
+        f"SELECT {wanted}, holder, row_number() OVER"
         f" (PARTITION BY holder ORDER BY {order} NULLS FIRST) - 1 AS place"
         " FROM marked WHERE holder IS NOT NULL"
     )
-    wanted = ", ".join(taken)
     return (
-        # Each is made once, and used several times: a stream of rows cannot be read again.
-        f"WITH kept AS MATERIALIZED (SELECT {columns} FROM {kept} AS kept),"
-        f" crowded AS MATERIALIZED ({crowded}), marked AS MATERIALIZED ({marked})"
-        f" SELECT {wanted} FROM marked WHERE holder IS NULL"
+        f"SELECT {wanted} FROM marked WHERE holder IS NULL"
         f" UNION ALL SELECT {', '.join(f'ranked.{name}' for name in taken)}"
         f" FROM ({ranked}) AS ranked JOIN crowded ON ranked.holder = crowded.holder"
         f" WHERE {write_choice(most, words)} < {most}"

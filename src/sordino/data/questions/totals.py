@@ -19,11 +19,11 @@ from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
 from sordino.data.questions.label_sets import choose_in_sets, fits_sets
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.rank_law import choose_groups, choose_ranks
+from sordino.data.questions.rank_law import choose_groups, choose_ranks, list_marking, pick_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.engine import Answer, Kept, Progress, Scan, after_charge
+from sordino.data.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
@@ -77,6 +77,7 @@ class NumberQuestion:
     indices: tuple[int, ...] = field(repr=False)
     dialect: Dialect = field(repr=False)
     rows: Callable[[int], str] = field(repr=False)
+    marking: Marking | None = field(repr=False)
 
     @property
     def groups(self) -> Sequence[str]:
@@ -206,7 +207,7 @@ class NumberQuestion:
     def _keep(self, first: int) -> Kept:
         """Return the part of a query that chooses the numbers; other queries may choose the same."""
         grouped = self.domain is not None
-        return Kept(self.rows(first), self.rows(0), self._sent if grouped else None)
+        return Kept(self.rows(first), self.rows(0), self._sent if grouped else None, self.marking)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
@@ -370,14 +371,11 @@ def prepare_numbers(
     indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
     dialect = source.backend.dialect
     kinds = list(source.columns.values())
-    taken = ", ".join(
-        [
-            f"{dialect.number(index, kind)} AS x",
-            *dialect.words.name_columns(columns, kinds),
-        ]
-    )
+    number = dialect.number(index, kind)
+    named = dialect.words.name_columns(columns, kinds)
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
-    kept = f"(SELECT {taken} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
+    whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
+    kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
 
     def rows(first: int) -> str:
         """Return the rows that count; group labels begin at `first` among the texts that are sent."""
@@ -410,6 +408,11 @@ def prepare_numbers(
         indices=tuple(sorted(indices)),
         dialect=dialect,
         rows=rows,
+        marking=(
+            _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, salt, dialect.words)
+            if by is None and unit.column is not None and unit.max_rows is not None
+            else None
+        ),
     )
     _rehearse_numbers(question, squares=squares)
     return question
@@ -437,7 +440,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
                 question.kind, [ends, others], question.rows(1), grouped, squares
             )
             asked.append((several, ["0", "group"]))
-    question.source.rehearse(question.indices, asked)
+    question.source.rehearse(question.indices, asked, question.marking)
 
 
 # ---- rows of a unit ----------------------------------------------------------------------------------------
@@ -494,3 +497,29 @@ def bounded(
         words=words,
     )
     return f"({counted})"
+
+
+def _mark_together(number: str, whose: str, most: int, salt: bytes, words: Words) -> Marking | None:
+    """Return how the numbers of a unit are chosen beside those of other columns of the same rows.
+
+    `whose` is what stands behind the numbers in the SELECT of `bounded`. The choice is that of `bounded`: who
+    has how many rows, and what shifts their ranks, is the same for every column, and each has ranks of its
+    own.
+    """
+    if not words.materialized:
+        return None
+
+    def list_tables(numbers: Sequence[str]) -> list[tuple[str, str]]:
+        names = [f"x{place}" for place in range(len(numbers))]
+        listed = ", ".join(f"{one} AS {name}" for one, name in zip(numbers, names, strict=True))
+        known = f"(SELECT * FROM (SELECT {listed}, {whose}) AS known WHERE unit IS NOT NULL)"
+        return list_marking(
+            known, columns=names, owner=["unit"], named=["unit"], most=most, salt=salt, words=words
+        )
+
+    return Marking(
+        number,
+        f"{most} of {whose}, {salt.hex()}",
+        list_tables,
+        lambda name: pick_ranks([name], order=name, most=most, words=words),
+    )

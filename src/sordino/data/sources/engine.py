@@ -70,6 +70,28 @@ class _LentRows:
         return self._start().__arrow_c_stream__()
 
 
+class Marking(NamedTuple):
+    """How columns of numbers are chosen together: whose rows they are is found once for all of them.
+
+    Attributes
+    ----------
+    number : str
+        The number of a row, in the words of the engine.
+    key : str
+        Equal for all numbers of the same rows of the same units, of which as many may count.
+    tables : callable
+        Returns, for several such numbers, tables with their queries over `rows` and the tables before them;
+        in the last one the numbers are called x0, x1 and so on.
+    pick : callable
+        Returns a SELECT from these tables: the numbers of one of these columns that count, under its name.
+    """
+
+    number: str
+    key: str
+    tables: Callable[[Sequence[str]], Sequence[tuple[str, str]]]
+    pick: Callable[[str], str]
+
+
 class Kept(NamedTuple):
     """The part of a query that chooses the numbers that count; other questions may choose the same.
 
@@ -81,11 +103,14 @@ class Kept(NamedTuple):
         The same for a query that has no labels but those of the groups.
     labels : sequence of str, optional
         Of the groups.
+    marking : Marking, optional
+        How it goes together with numbers of other columns.
     """
 
     part: str
     alone: str
     labels: Sequence[str] | None
+    marking: Marking | None = None
 
 
 class Scan(Protocol):

@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
-from sordino.data.sources.engine import Answer, Engine, Kept, Reader, Rehearsal, Scan, engine, scanning
+from sordino.data.sources.engine import (
+    Answer,
+    Engine,
+    Kept,
+    Marking,
+    Reader,
+    Rehearsal,
+    Scan,
+    engine,
+    scanning,
+)
 from sordino.data.sources.memory import NO_LIMITS, Limits
 
 Labels = tuple[str, ...] | None
@@ -43,6 +53,7 @@ class Readings:
         "_indices",
         "_kept",
         "_limits",
+        "_marked",
         "_rehearsal",
         "_rehearsed",
         "_spool",
@@ -63,7 +74,8 @@ class Readings:
         self._spool: Engine | None = None
         self._evaluating: Engine | None = None
         self._rehearsal: Rehearsal | None = None
-        self._kept: dict[tuple[str, Labels], Engine] = {}
+        self._kept: dict[tuple[str, Labels], _SpooledRows] = {}
+        self._marked: dict[str, _Marked] = {}
         self.opened = 0
         """How often the source was read."""
 
@@ -78,12 +90,33 @@ class Readings:
         # The same question would be planned the same.
         fresh = [one for one in asked if _key_of(one) not in self._rehearsed]
         if fresh:
-            if self._rehearsal is None:
-                self._rehearsal = self._stack.enter_context(closing(Rehearsal()))
-            self._rehearsal.ask(columns, fresh)
+            self._ask_nothing(columns, fresh)
         self._indices |= columns.keys()
         self._rehearsed.update(map(_key_of, asked))
         self._asked.update(query for query, _ in asked)
+
+    def rehearse_marking(self, columns: Mapping[int, str], marking: Marking) -> None:
+        """Note numbers that will be chosen, and rehearse how they are with others of the same rows.
+
+        Raises
+        ------
+        DataSourceError
+            If the engine cannot plan that.
+        """
+        marked = self._marked.setdefault(marking.key, _Marked())
+        marked.columns |= columns
+        if marking.number in marked.numbers:
+            return
+        marked.numbers.append(marking.number)
+        made = ", ".join(f"{name} AS ({query})" for name, query in marking.tables(marked.numbers))
+        self._ask_nothing(
+            marked.columns, [(f"SELECT x0 FROM (WITH {made} {marking.pick('x0')}) AS kept", None)]
+        )
+
+    def _ask_nothing(self, columns: Mapping[int, str], asked: Sequence[Question]) -> None:
+        if self._rehearsal is None:
+            self._rehearsal = self._stack.enter_context(closing(Rehearsal()))
+        self._rehearsal.ask(columns, asked)
 
     @contextmanager
     def scan(self, reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
@@ -95,7 +128,7 @@ class Readings:
                 if not (self._spools and self._indices.issuperset(indices)):
                     self.opened += 1
                     return stack.enter_context(scanning(reader, indices, limits=self._limits)), False
-                rows = self._fill(reader, scan)
+                rows = _SpooledRows(self._fill(reader, scan))
                 if kept is None:
                     return self._evaluate(rows, indices), False
                 numbers = self._choose(kept, rows, indices, scan)
@@ -108,6 +141,7 @@ class Readings:
         """Drop all rows and answers."""
         self._answers.clear()
         self._kept.clear()
+        self._marked.clear()
         self._spool = self._evaluating = self._rehearsal = None
         self._stack.close()
 
@@ -122,12 +156,12 @@ class Readings:
         if self._asked[question] > 1:
             self._answers[question, labels] = {name: column.copy() for name, column in answer.items()}
 
-    def _evaluate(self, rows: Engine, indices: Sequence[int]) -> Engine:
+    def _evaluate(self, rows: _SpooledRows, indices: Sequence[int]) -> Engine:
         """Return the engine that evaluates, with the rows of another one: as a stream, as from any source."""
         if self._evaluating is None:
             self._evaluating = self._stack.enter_context(engine(limits=self._limits))
             self._evaluating.close_doors(())
-        self._evaluating.rows = _SpooledRows(rows).relation(self._evaluating, indices)
+        self._evaluating.rows = rows.relation(self._evaluating, indices)
         return self._evaluating
 
     def _fill(self, reader: Reader, scan: _SharedScan) -> Engine:
@@ -143,17 +177,47 @@ class Readings:
             self._spool = opened
         return self._spool
 
-    def _choose(self, kept: Kept, rows: Engine, indices: Sequence[int], scan: _SharedScan) -> Engine:
-        """Return the engine that has the numbers that some questions are about, which are chosen once."""
+    def _choose(
+        self, kept: Kept, rows: _SpooledRows, indices: Sequence[int], scan: _SharedScan
+    ) -> _SpooledRows:
+        """Return the numbers that some questions are about, which are chosen once."""
         key = kept.alone, None if kept.labels is None else tuple(kept.labels)
         if key not in self._kept:
-            # It evaluates rows that come as a stream, once; from then on it only hands on what it has chosen.
-            opened = self._stack.enter_context(scanning(_SpooledRows(rows), indices, limits=self._limits))
-            scan.opened = opened
-            group = "" if kept.labels is None else ", grp AS c1"
-            opened.keep("spool", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
-            self._kept[key] = opened
+            marked = None if kept.marking is None else self._marked.get(kept.marking.key)
+            if kept.marking is not None and marked is not None and len(marked.numbers) > 1:
+                self._kept[key] = self._pick(kept.marking, marked, rows, scan)
+            else:
+                group = "" if kept.labels is None else ", grp AS c1"
+                opened = self._open_choosing(rows, indices, scan)
+                opened.keep("chosen", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
+                self._kept[key] = _SpooledRows(opened, "chosen")
         return self._kept[key]
+
+    def _pick(self, marking: Marking, marked: _Marked, rows: _SpooledRows, scan: _SharedScan) -> _SpooledRows:
+        """Return the numbers of one column, where those of several are of the same rows."""
+        if marked.engine is None:
+            marked.engine = self._open_choosing(rows, sorted(marked.columns), scan)
+            for name, query in marking.tables(marked.numbers):
+                marked.engine.keep(name, query)
+        scan.opened = marked.engine
+        number = f"x{marked.numbers.index(marking.number)}"
+        marked.engine.keep(f"chosen_{number}", f"SELECT {number} AS c0 FROM ({marking.pick(number)}) AS kept")
+        return _SpooledRows(marked.engine, f"chosen_{number}")
+
+    def _open_choosing(self, rows: _SpooledRows, indices: Sequence[int], scan: _SharedScan) -> Engine:
+        """Open an engine that evaluates rows, which come as a stream, and hands on what it has chosen."""
+        scan.opened = self._stack.enter_context(scanning(rows, indices, limits=self._limits))
+        return scan.opened
+
+
+@final
+@dataclass
+class _Marked:
+    """What is known of numbers that are chosen together, and the engine in which they are."""
+
+    numbers: list[str] = field(default_factory=list)
+    columns: dict[int, str] = field(default_factory=dict)
+    engine: Engine | None = None
 
 
 def _key_of(question: Question) -> tuple[str, Labels]:
@@ -167,11 +231,12 @@ class _SpooledRows:
     """Rows that an engine beside has taken in; it only hands them on."""
 
     spool: Engine
+    table: str = "spool"
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns at `indices`, and return the SELECT that names them."""
         columns = ", ".join(f"c{index}" for index in indices) or "1 AS one"
-        engine.lend_from(self.spool, f"SELECT {columns} FROM spool")
+        engine.lend_from(self.spool, f"SELECT {columns} FROM {self.table}")
         return f"SELECT {columns} FROM lent"
 
 

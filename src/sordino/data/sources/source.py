@@ -19,7 +19,7 @@ from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
-from sordino.data.sources.engine import Engine, Reader, Rehearsal, Scan, engine, scanning
+from sordino.data.sources.engine import Engine, Marking, Reader, Rehearsal, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.words import FLOATS
@@ -301,8 +301,10 @@ class Source:
             )
         return RowPredicate(predicate.indices, write(predicate, kinds))
 
-    def rehearse(self, indices: Sequence[int], asked: Asked) -> None:
+    def rehearse(self, indices: Sequence[int], asked: Asked, marking: Marking | None = None) -> None:
         """Ask questions of an empty table of the declared types: what fails here would fail on any rows.
+
+        With a marking they are about numbers that a batch may choose together with those of other questions.
 
         Raises
         ------
@@ -310,7 +312,15 @@ class Source:
             If the engine cannot plan one of them.
         """
         kinds = list(self.columns.values())
-        self.backend.rehearse({index: kinds[index] for index in indices}, asked)
+        columns = {index: kinds[index] for index in indices}
+        self.backend.rehearse(columns, asked)
+        # Nothing is shared by questions to a server, nor by those that are asked alone.
+        if (
+            marking is not None
+            and isinstance(self.backend, ReaderBackend)
+            and self.backend.readings is not None
+        ):
+            self.backend.readings.rehearse_marking(columns, marking)
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
