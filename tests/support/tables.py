@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-KINDS = ("csv", "parquet", "duckdb", "relation", "polars", "lazy", "pandas", "arrow")
+KINDS = ("csv", "parquet", "duckdb", "relation", "polars", "lazy", "pandas", "arrow", "datafusion")
 SHUFFLED = ("parquet", "polars")
 
 
