@@ -30,6 +30,7 @@ def choose_ranks(
     most: int,
     salt: bytes,
     words: Words,
+    names: str = "",
 ) -> str:
     """Return a SELECT of the columns `taken`, of at most `most` rows of each owner.
 
@@ -52,6 +53,10 @@ def choose_ranks(
         Secret.
     words : Words
         The words of the engine.
+    names : str
+        A SELECT in parentheses that has some of `named`, each once for an owner: what is left of them is in
+        `owner`, and they are joined by the columns that both have. Not for an engine that keeps no part of a
+        query.
     """
     if not words.materialized:
         return _choose_in_windows(kept, taken, owner, named, order, most, salt, words, alike=False)
@@ -63,10 +68,18 @@ def choose_ranks(
         most=most,
         salt=salt,
         words=words,
+        names=names,
     )
-    # Each is made once, and used several times: a stream of rows cannot be read again.
-    made = ", ".join(f"{name} AS MATERIALIZED ({query})" for name, query in tables)
-    return f"WITH {made} {pick_ranks(taken, order=order, most=most, words=words)}"
+    return f"WITH {_write_tables(tables)} {pick_ranks(taken, order=order, most=most, words=words)}"
+
+
+def _write_tables(tables: Sequence[tuple[str, str]]) -> str:
+    """Return the tables of `list_marking` as parts of a query."""
+    *kept_once, (marked, query) = tables
+    # Those are made once, and used several times: a stream of rows cannot be read again. The last one is
+    # written where it is used, twice: it joins the others, which takes less than to keep all rows again.
+    made = "".join(f"{name} AS MATERIALIZED ({query}), " for name, query in kept_once)
+    return f"{made}{marked} AS NOT MATERIALIZED ({query})"
 
 
 def list_marking(
@@ -78,6 +91,7 @@ def list_marking(
     most: int,
     salt: bytes,
     words: Words,
+    names: str = "",
 ) -> list[tuple[str, str]]:
     """Return tables that say which rows are those of owners with more than may count.
 
@@ -86,7 +100,7 @@ def list_marking(
 
     Parameters
     ----------
-    kept, owner, named, most, salt, words
+    kept, owner, named, most, salt, words, names
         As in `choose_ranks`.
     columns : sequence of str
         Columns that are wanted, or that rows are ordered by.
@@ -94,17 +108,20 @@ def list_marking(
     whose = ", ".join(owner)
     # Only those who have more than may count are put in order: sorting is what takes time. They are numbered,
     # in any order: rows are sorted by a number faster than by a text.
-    crowded = (
-        f"SELECT {whose}, count(*) AS many, {write_offset(named, salt, words)} % count(*) AS shift,"
-        f" row_number() OVER () AS holder"
-        f" FROM kept GROUP BY {', '.join(dict.fromkeys([*owner, *named]))}"
+    counted = (
+        f"SELECT {whose}, count(*) AS many FROM kept GROUP BY {whose}"
         f" HAVING count(*) > {min(most, _UNBOUNDED)}"
+    )
+    crowded = (
+        f"SELECT {whose}, many, {write_offset(named, salt, words)} % many AS shift,"
+        f" row_number() OVER () AS holder"
+        f" FROM ({counted}) AS counted{f' NATURAL JOIN {names} AS names' if names else ''}"
     )
     marked = (
         f"SELECT {', '.join(f'kept.{name}' for name in columns)}, holder"
         f" FROM kept LEFT JOIN crowded ON {' AND '.join(f'kept.{name} = crowded.{name}' for name in owner)}"
     )
-    needed = ", ".join(dict.fromkeys([*columns, *owner, *named]))
+    needed = ", ".join(dict.fromkeys([*columns, *owner]))
     return [
         ("kept", f"SELECT {needed} FROM {kept} AS kept"),
         ("crowded", crowded),
@@ -114,16 +131,22 @@ def list_marking(
 
 def pick_ranks(taken: Sequence[str], *, order: str, most: int, words: Words) -> str:
     """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
+    return (
+        f"SELECT {', '.join(taken)} FROM marked WHERE holder IS NULL"
+        f" UNION ALL {_pick_crowded(taken, order, most, words)}"
+    )
+
+
+def _pick_crowded(taken: Sequence[str], order: str, most: int, words: Words) -> str:
+    """Return the part of `pick_ranks` about owners that have more than may count."""
     most = min(most, _UNBOUNDED)
-    wanted = ", ".join(taken)
     ranked = (
-        f"SELECT {wanted}, holder, row_number() OVER"
+        f"SELECT {', '.join(taken)}, holder, row_number() OVER"
         f" (PARTITION BY holder ORDER BY {order} NULLS FIRST) - 1 AS place"
         " FROM marked WHERE holder IS NOT NULL"
     )
     return (
-        f"SELECT {wanted} FROM marked WHERE holder IS NULL"
-        f" UNION ALL SELECT {', '.join(f'ranked.{name}' for name in taken)}"
+        f"SELECT {', '.join(f'ranked.{name}' for name in taken)}"
         f" FROM ({ranked}) AS ranked JOIN crowded ON ranked.holder = crowded.holder"
         f" WHERE {write_choice(most, words)} < {most}"
     )
@@ -145,18 +168,23 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, 
         chosen = _choose_in_windows(kept, columns, ["unit"], ["unit"], "grp", most, salt, words, alike=True)
         return f"({chosen})"
     # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
-    chosen = choose_ranks(
-        f"(SELECT DISTINCT unit, grp FROM {kept} AS pairs)",
-        taken=["unit", "grp"],
+    tables = list_marking(
+        "(SELECT DISTINCT unit, grp FROM known)",
+        columns=["unit", "grp"],
         owner=["unit"],
         named=["unit"],
-        order="grp",
         most=most,
         salt=salt,
         words=words,
     )
+    wanted = ", ".join(f"known.{name}" for name in columns)
+    # Rows are compared with groups that were chosen only where a unit has more than may count: they are few.
     return (
-        f"(SELECT known.* FROM {kept} AS known JOIN ({chosen}) AS chosen"
+        f"(WITH known AS MATERIALIZED (SELECT {', '.join(columns)} FROM {kept} AS given),"
+        f" {_write_tables(tables)}"
+        f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder IS NULL"
+        f" UNION ALL SELECT {wanted} FROM known"
+        f" JOIN ({_pick_crowded(['unit', 'grp'], 'grp', most, words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
     )
 

@@ -379,11 +379,15 @@ def prepare_numbers(
 
     def rows(first: int) -> str:
         """Return the rows that count; group labels begin at `first` among the texts that are sent."""
-        inside = kept
+        inside, labels = kept, ""
         if by is not None:
             # The join drops rows with other labels first, so that they use up no group of their unit.
-            labels = f"(SELECT position - {first} AS grp, label FROM labels WHERE position >= {first})"
-            inside = f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON item = label)"
+            labels = (
+                f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= {first})"
+            )
+            inside = (
+                f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = listed.item)"
+            )
         most = unit.max_rows if unit.column is not None else None
         return bounded(
             inside,
@@ -393,6 +397,7 @@ def prepare_numbers(
             salt=salt,
             words=dialect.words,
             listed=listed,
+            labels=labels,
         )
 
     question = NumberQuestion(
@@ -460,6 +465,7 @@ def bounded(
     salt: bytes,
     words: Words,
     listed: int | None = None,
+    labels: str = "",
 ) -> str:
     """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
 
@@ -475,11 +481,15 @@ def bounded(
         In at most so many groups; None: in all of them.
     listed : int, optional
         There are at most so many groups.
+    labels : str
+        A SELECT in parentheses of the labels of the groups: grp and item.
     """
     # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
-    columns = "x, grp, item, unit" if grouped else "x, unit"
+    # A label is a text, which takes room in every row. An engine that can looks it up where it is needed.
+    looked_up = grouped and words.materialized
+    columns = "x, unit" if not grouped else "x, grp, unit" if looked_up else "x, grp, item, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
     # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
     if groups is not None and (listed is None or groups < listed):
@@ -495,6 +505,7 @@ def bounded(
         most=rows,
         salt=salt,
         words=words,
+        names=labels if looked_up else "",
     )
     return f"({counted})"
 
