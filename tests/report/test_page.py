@@ -8,6 +8,7 @@ import math
 import re
 from importlib import import_module
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, strategies as st
@@ -528,3 +529,24 @@ def test_examples_run(module):
     tried = doctest.testmod(import_module(f"sordino.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert tried.attempted
     assert not tried.failed
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+@pytest.mark.parametrize("by", [None, "g"])
+def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
+    """Of a heavy tail it never is: a reader must not take it for that."""
+    values = np.floor(np.random.default_rng(0).pareto(1.3, 2000) * 1000)
+    table = pl.DataFrame({"v": values, "g": ["a", "b"] * 1000})
+    groups = {} if by is None else {"by": by, "domain": ["a", "b"]}
+    session = sd.Session(table, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
+    release = getattr(session, kind)("v", lower=0, cap=1e8, epsilon=1, **groups)
+    # As a command writes it, which says how sure its intervals are.
+    written = {"release": kind, "confidence": 0.95, "rows": json.loads(json.dumps(release.list_records()))}
+    for one in (release, written):
+        seen = assert_whole(make_report([one]))
+        # In the table: where numbers were moved to.
+        assert "numbers above count as" in seen.text
+        assert "The figure of the numbers as they are may lie outside" in seen.text
+        for claim in ("contains the true figure", "contains its true figure"):
+            assert claim not in seen.text
+    assert "but where a result below says that numbers were moved" in seen.text

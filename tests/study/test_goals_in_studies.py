@@ -265,6 +265,19 @@ def test_public_data_are_named_from_the_folder_of_the_study(tmp_path, monkeypatc
     assert spent(tmp_path) == 0
 
 
+def test_the_private_source_is_refused_as_public_data_beside_a_release_without_a_goal(tmp_path):
+    """Its run looks at no plan; what it says of itself would be false all the same."""
+    text = HEAD + FIXED + 'like = "orders.csv"\n'
+    study = put(tmp_path, text)
+    with pytest.raises(sd.InvalidParameter, match="must be synthetic or public data") as refused:
+        study.run(run_id="x", output=tmp_path / "out")
+    assert f"line {line_of(text, 'like')}: " in str(refused.value)
+    assert spent(tmp_path) == 0
+    put_public(tmp_path, tea=30)
+    (tmp_path / "study.toml").write_text(text.replace("orders.csv", "old.csv"), encoding="utf-8")
+    sd.Study.load(tmp_path / "study.toml").run(run_id="x", output=tmp_path / "out")
+
+
 # ---- nothing is read, nothing is charged -------------------------------------------------------------------
 
 

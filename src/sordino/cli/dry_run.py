@@ -25,6 +25,10 @@ ASSUMED = (
     "narrowest, typical, widest: width of the interval of a figure in dry runs; sure: how likely none is "
     "wider than the widest, if the data are as assumed."
 )
+OFF = (
+    "off: how far the figure of a run lay at most from that of all rows of the same data; the interval is "
+    "that of rows clipped to what was found, and does not tell."
+)
 KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
 
 
@@ -113,6 +117,7 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
     # What is the same for all data need not be said three times.
     known = all(row.narrowest == row.widest for row in plan)
     told = [KNOWN if all(row.sure == 1 for row in plan) else ASSUMED] if rows else []
+    told += [OFF] * any(row.off is not None for row in plan)
     sheet = Sheet(
         facts=facts,
         columns=columns,

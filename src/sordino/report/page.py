@@ -18,7 +18,7 @@ from sordino.report.read import Told, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
 from sordino.report.theorems import find_docs
-from sordino.report.words import make_list, name_release, say_headline, say_share
+from sordino.report.words import is_clipped, make_list, name_release, say_headline, say_share
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -188,6 +188,9 @@ def _say_ranges(told: Sequence[Told]) -> str:
         share = next(iter(shares))
         assert share is not None  # noqa: S101  (taken out above)
         said = f"the true number lies with a probability of {say_share(share)}"
+    if any(map(is_clipped, told)):
+        # Of sums and means that found their ends, the line says less than a reader would take it for.
+        said += ", but where a result below says that numbers were moved between two ends first"
     if not shares:
         return "How sure each of them is, is told beside it."
     return f"In the pictures a dot or a bar is the released number, and within the line around it {said}."

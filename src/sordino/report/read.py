@@ -161,6 +161,7 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
         facts = {name: asked[name] for name in ("item", "column", "threshold") if name in asked} | dict(facts)
         counted = {"count": "rows", "count_distinct_units": "units"}.get(facts["release"])
         rows = rows if counted is None else [{"count": counted, **row} for row in rows]
+    rows = [_name_clip(row) for row in rows]
     own = facts["release"]
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:
@@ -168,6 +169,17 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
     if facts.get("set") is True or own == "TopSetItems":
         kind = "set"
     return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
+
+
+def _name_clip(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with the ends of its clip under the names that commands give them."""
+    clip = row.get("clip")
+    if not isinstance(clip, list | tuple) or len(clip) != 2:
+        return row
+    return {name: value for name, value in row.items() if name != "clip"} | {
+        "clip_low": clip[0],
+        "clip_high": clip[1],
+    }
 
 
 def _find_mechanisms(facts: Mapping[str, Any]) -> tuple[str, ...]:

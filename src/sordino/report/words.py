@@ -232,6 +232,8 @@ def say_certainty(told: Told) -> str:
     """Return what the intervals are worth; empty where nothing is said of that."""
     each, together = told.number("confidence"), told.number("confidence_together")
     together = told.number("together") if together is None else together
+    if is_clipped(told):
+        return _say_clipped(told, each)
     if each is None:
         return ""
     if not any(say_interval(row) for row in told.rows):
@@ -247,6 +249,20 @@ def say_certainty(told: Told) -> str:
     if together is None or not together:
         return f"{said}; nothing is promised of all together."
     return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}."
+
+
+def _say_clipped(told: Told, each: float | None) -> str:
+    which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
+    sure = "" if each is None else f" with a probability of {say_share(each)}"
+    return (
+        f"{which}{sure} the figure that all numbers give once each is moved between the two ends in the "
+        "table. The figure of the numbers as they are may lie outside: how far is not known."
+    )
+
+
+def is_clipped(told: Told) -> bool:
+    """Tell whether intervals are about numbers that were moved between two ends first."""
+    return any(row.get("clip_high") is not None for row in told.rows)
 
 
 def say_neighbors(told: Told) -> Markup | None:

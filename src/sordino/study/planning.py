@@ -134,6 +134,9 @@ class Starter:
                         goal=str(plan.goal), epsilon=Fraction(repr(plan.epsilon)), assumed=plan.assumed
                     )
                 one = listed[number] = one.with_epsilon(reached.epsilon)  # noqa: PLW2901
+            elif one.outlook.source is not None:
+                # A run looks at no plan of it. What its file calls public is written down all the same.
+                self._check_public(number, one)
             started = self._start(number, one, batch, before)
             found.append(ReadyRelease(release=one, started=started, reached=reached, plan=plan))
         return found
@@ -163,6 +166,14 @@ class Starter:
 
     def _start(self, number: int, one: StudyRelease, desk: Desk, before: Sequence[Started[Any]]) -> Any:
         return self._guard(("release", number), lambda: desk.start(one.request, before))
+
+    def _check_public(self, number: int, one: StudyRelease) -> None:
+        assumed = _list_assumed(one)
+        planner = self._make_planner((), fits=False)
+        self._guard(
+            ("release", number, "like"),
+            lambda: planner.check_assumed(one.request, like=assumed["like"], rows=assumed["rows"]),
+        )
 
     def _guard(self, place: tuple[str | int, ...], build: Any) -> Any:
         """Return what is built; what is refused is refused with its line."""

@@ -179,7 +179,8 @@ def _say_figure(row: PlannedFigure) -> str:
     if row.narrowest == row.widest:
         return f"{row.figure} ({row.like}): ± {_half(row.widest)}."
     high = "without an end" if row.widest is None else f"± {_half(row.widest)} at most ({row.sure:.0%} sure)"
-    return f"{row.figure} ({row.like}): ± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}."
+    off = "" if row.off is None else f"; off the figure of all rows by {row.off:.6g} at most"
+    return f"{row.figure} ({row.like}): ± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}{off}."
 
 
 def _half(width: float | None) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast, final
 
 from sordino.address import without_password
@@ -46,6 +47,8 @@ _MOST_ROWS = 10**7
 _FIGURES_IN_ALL = 72
 _LABELS_IN_ALL = 1 << 21
 _LEAST_RUNS = 3
+_OF_CLIPPED = ("sum", "mean", "variance")
+_NO_NOISE = Fraction(1000)
 
 
 class _Assumption(NamedTuple):
@@ -53,6 +56,8 @@ class _Assumption(NamedTuple):
 
     answers: tuple[Answers, ...]
     said: str
+    # For each text of the answers what releases of them would be with next to no noise; empty: nobody asked.
+    truths: Mapping[str, Sequence[Any]] = MappingProxyType({})
 
 
 @final
@@ -103,6 +108,16 @@ class Planner:
         find = getattr(request, "find", None)
         return request if find is None else replace(cast("Any", request), release=find(self._desk))
 
+    def check_assumed(self, request: Request[Any], *, like: Any, rows: Any) -> None:
+        """Refuse what a plan could not assume, such as the private source; no plan is made.
+
+        Raises
+        ------
+        InvalidParameter, DataSourceError
+            If it is no public shape and no public data.
+        """
+        self._assume(request, like, rows)
+
     def make(
         self, request: Request[Any], *, like: Any, rows: Any, runs: Any, rehearsed: bool = False
     ) -> Plan:
@@ -136,6 +151,8 @@ class Planner:
         first = DryRun(self._desk, request, self._before)
         ruler = Ruler(goal, self._measure_sizes(first, assumed) if goal.kind == "share" else {})
         confidence = self._find_confidence(first, assumed)
+        if goal.kind != "right" and request.name in _OF_CLIPPED and self._find_law(first, confidence) is None:
+            assumed = assumed._replace(truths=self._find_truths(request, assumed, wanted))
 
         def start(epsilon: Fraction) -> DryRun:
             asked = replace(cast("Any", request), epsilon=epsilon)
@@ -219,11 +236,31 @@ class Planner:
                     sizes[name, ANY_DATA] = size
         return sizes
 
+    def _find_truths(
+        self, request: Request[Any], assumed: _Assumption, wanted: int
+    ) -> Mapping[str, Sequence[Any]]:
+        """Return what runs over all that is assumed release with next to no noise, of rows hardly clipped."""
+        asked = replace(cast("Any", request), epsilon=_NO_NOISE)
+        run = DryRun(self._desk, asked, self._before, rehearsed=True)
+        first = run.run(assumed.answers[0], seed=1)
+        return self._release_all(run, assumed, first, wanted, name_figures(request))
+
     def _look(
         self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int, names: Sequence[str]
     ) -> list[PlannedFigure]:
         """Return the widths of dry runs over all that is assumed."""
-        figures = []
+        released = self._release_all(run, assumed, first, wanted, names)
+        return [
+            figure
+            for text, releases in released.items()
+            for figure in describe_runs(releases, text, names, assumed.truths.get(text, ()))
+        ]
+
+    def _release_all(
+        self, run: DryRun, assumed: _Assumption, first: Outcome, wanted: int, names: Sequence[str]
+    ) -> dict[str, list[Any]]:
+        """Return what dry runs release, for each text of what is assumed."""
+        found: dict[str, list[Any]] = {}
         for answers in assumed.answers:
             # Other plans have other seeds: chance is not the same in all of them. With another epsilon
             # it is, so that these can be compared.
@@ -231,11 +268,10 @@ class Planner:
             seeds = range(seed, seed + _limit_runs(run, wanted))
             if first.is_one_draw:
                 # Answers to the same question: what was prepared for it is not prepared again.
-                releases = [first.repeat(answers.vary(one), one) for one in seeds]
+                found[answers.text] = [first.repeat(answers.vary(one), one) for one in seeds]
             else:
-                releases = [run.run(answers.vary(one), one).release for one in seeds]
-            figures += describe_runs(releases, answers.text, names)
-        return figures
+                found[answers.text] = [run.run(answers.vary(one), one).release for one in seeds]
+        return found
 
     # ---- choices -------------------------------------------------------------------------------------------
 

@@ -53,9 +53,13 @@ class Ruler:
 
 
 def find_reach_of(row: PlannedFigure) -> float:
-    """Return how far a figure may lie off: half its widest interval; of a report two standard errors."""
+    """Return how far a figure may lie off: half its widest interval; of a report two standard errors.
+
+    The interval of clipped rows may be narrow, and far from the figure of all rows. So it is no less than
+    what the figures of the runs lay off.
+    """
     if row.widest is not None:
-        return row.widest / 2
+        return max(row.widest / 2, row.off or 0.0)
     return math.inf if row.standard_error is None else 2 * row.standard_error
 
 

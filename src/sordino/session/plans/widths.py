@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -41,6 +41,9 @@ class PlannedFigure:
         With which an interval covers the true figure.
     standard_error : float or None
         Of the noise, where it is the same for all data.
+    off : float or None
+        Of a sum, mean or variance with a goal: how far the figure of a run lay at most from that of all rows
+        of the same data. Its interval may be far from there: it is that of rows clipped to what was found.
     """
 
     figure: str
@@ -51,6 +54,7 @@ class PlannedFigure:
     sure: float
     confidence: float | None
     standard_error: float | None = None
+    off: float | None = None
 
 
 def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigure | None:
@@ -87,7 +91,9 @@ def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
     )
 
 
-def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> list[PlannedFigure]:
+def describe_runs(
+    releases: Sequence[Any], like: str, names: Sequence[str], truths: Sequence[Any] = ()
+) -> list[PlannedFigure]:
     """Return how wide the intervals of some releases were, of data that are assumed to be like that.
 
     Parameters
@@ -98,14 +104,22 @@ def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> l
         What they assume.
     names : sequence of str
         What the figures of one release are called, one after the other; the last one stands for all others.
+    truths : sequence, optional
+        For each of the releases one of the same data, with next to no noise.
     """
+    off: dict[str, float] = {}
+    for release, truth in zip(releases, truths, strict=False):
+        pairs = zip(_list_parts(release), _list_parts(truth), strict=True)
+        for place, (one, whole) in enumerate(pairs):
+            name = names[min(place % _period(release, names), len(names) - 1)]
+            off[name] = max(off.get(name, 0.0), abs(float(one.estimate) - float(whole.estimate)))
     found: dict[str, list[tuple[float | None, Any]]] = {}
     for release in releases:
         for place, one in enumerate(_list_intervals(release)):
             name = names[min(place % _period(release, names), len(names) - 1)]
             found.setdefault(name, []).append(one)
     sure = float(Fraction(len(releases), len(releases) + 1))
-    return [_summarize(name, like, sure, seen) for name, seen in found.items()]
+    return [replace(_summarize(name, like, sure, seen), off=off.get(name)) for name, seen in found.items()]
 
 
 def _period(release: Any, names: Sequence[str]) -> int:
