@@ -88,6 +88,21 @@ def test_a_statement_and_words_of_its_owner(sordino, top, account, result, tmp_p
     assert any(place.startswith("https://x.example/docs/proofs/") for place in seen.links)
 
 
+def test_a_statement_that_was_edited_makes_no_page_beside_its_ledger(sordino, top, account, result, tmp_path):
+    assert top("--keep", ledger=account[1], account="shop").code == 0
+    statement = tmp_path / "s.json"
+    assert sordino("ledger", "publish", *account, "--as", "json", "--output", statement).code == 0
+    whole = statement.read_text(encoding="utf-8")
+    assert sordino("report", result, "--statement", statement, *account).code == 0
+    edited = whole.replace("add-remove", "replace-one")
+    assert edited != whole
+    statement.write_text(edited, encoding="utf-8")
+    made = sordino("report", result, "--statement", statement, *account, "--output", tmp_path / "x.html")
+    assert (made.code, made.out) == (5, "")
+    assert "The statement does not hold" in made.err
+    assert not (tmp_path / "x.html").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -158,6 +158,9 @@ def _write_page(
     said = None
     if statement is not None:
         said = PublicStatement.from_text(read_small_text(statement, "The file of --statement"))
+        if opened is not None:
+            # An edited one would stand beside the digest of what was promised.
+            opened.check_statement(said).raise_if_broken()
     page = make_report(
         releases,
         account=None if opened is None else opened.statement().to_dict(),

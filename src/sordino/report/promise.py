@@ -64,9 +64,9 @@ def write_statement(said: Mapping[str, Any]) -> list[Markup | None]:
         element(
             "p",
             "This is what is promised, in the fields of the public registry of deployments of differential "
-            "privacy. It stands in the history of the account, where the command ",
+            "privacy. Whether it stands in the history of the account word by word, the command ",
             element("code", "sordino verify"),
-            " finds every word that was changed.",
+            " tells.",
         ),
         element("p", "Its digest: ", element("code", digest[:64])) if isinstance(digest, str) else None,
     ]
