@@ -274,7 +274,7 @@ def test_the_private_source_is_refused_as_public_data_beside_a_release_without_a
     assert f"line {line_of(text, 'like')}: " in str(refused.value)
     assert spent(tmp_path) == 0
     put_public(tmp_path, tea=30)
-    (tmp_path / "study.toml").write_text(text.replace("orders.csv", "old.csv"), encoding="utf-8")
+    (tmp_path / "study.toml").write_text(text.replace('like = "orders', 'like = "old'), encoding="utf-8")
     sd.Study.load(tmp_path / "study.toml").run(run_id="x", output=tmp_path / "out")
 
 

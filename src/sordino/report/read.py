@@ -294,6 +294,8 @@ def _name_figures(said: Mapping[str, Any]) -> dict[str, Any]:
     ends = said.get("interval")
     if isinstance(ends, list) and len(ends) == 2:
         named |= {"low": ends[0], "high": ends[1]}
+    if "clip" in said:
+        named |= {"clip": said["clip"]}
     if "value" in named and "estimate" not in named:
         named["estimate"] = named.pop("value")
     return {name: named[name] for name in named if name not in {"type", "simulated", "exact"}}
