@@ -103,6 +103,9 @@ class Readings:
         DataSourceError
             If the engine cannot plan that.
         """
+        # Only rows that were taken in are marked: all other questions read the source by themselves.
+        if not self._spools:
+            return
         marked = self._marked.setdefault(marking.key, _Marked())
         marked.columns |= columns
         if marking.number in marked.numbers:
