@@ -18,6 +18,7 @@ from sordino.data.sources.postgres import PostgresBackend
 from sordino.data.sources.source import ReaderBackend
 from sordino.errors import DataSourceError, SordinoError
 from sordino.session.plans import planner
+from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import PublicRows
 from support.postgres import database
 from support.tables import KINDS, made
@@ -121,7 +122,7 @@ def test_a_plan_that_looks_at_rows_is_seen(ask, tmp_path, monkeypatch):
     monkeypatch.setattr(
         planner.Planner,
         "_assume",
-        lambda self, *_: planner._Assumption((PublicRows("these", self._desk.source),), "these"),
+        lambda self, *_: Assumption((PublicRows("these", self._desk.source),), "these"),
     )
     said = [written(plan(session_of(ask, made(tmp_path, "arrow", rows(more))), ask)) for more in (0, 1)]
     assert said[0] != said[1]

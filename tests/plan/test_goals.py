@@ -263,5 +263,5 @@ def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
 
 def test_a_goal_of_the_interval_alone_is_convicted(session, monkeypatch):
     """Broken twin: how far the figure lies from that of all rows is not looked at."""
-    monkeypatch.setattr(Planner, "_find_truths", lambda *_: {})
+    monkeypatch.setattr(Planner, "_find_truths", lambda *_: None)
     assert ask_mean(session, "±2").epsilon < 0.001

@@ -16,6 +16,7 @@ import sordino as sd
 from sordino.cost import Pure
 from sordino.data import open_source
 from sordino.session.plans import planner
+from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import DryRun, PublicRows
 from sordino.study import study as module
 from sordino.study.planning import Starter
@@ -318,7 +319,7 @@ def test_a_search_that_peeks_at_the_rows_is_convicted(tmp_path, monkeypatch):
     monkeypatch.setattr(
         planner.Planner,
         "_assume",
-        lambda self, *_: planner._Assumption((PublicRows("these", self._desk.source),), "these"),
+        lambda self, *_: Assumption((PublicRows("these", self._desk.source),), "these"),
     )
     with pytest.raises(AssertionError):
         compare(tmp_path)

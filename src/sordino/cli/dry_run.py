@@ -26,8 +26,8 @@ ASSUMED = (
     "wider than the widest, if the data are as assumed."
 )
 OFF = (
-    "off: how far the figure of a run lay at most from that of all rows of the same data; the interval is "
-    "that of rows clipped to what was found, and does not tell."
+    "off: how far the figure of a run lay at most from that of all rows of the same data; held: the share of "
+    "the intervals that held that one. They are about rows clipped to what was found."
 )
 KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
 

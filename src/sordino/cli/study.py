@@ -100,7 +100,10 @@ def _show_steps(quiet: bool) -> Iterator[Any]:
 
 
 _COLUMNS = ("name", "kind", "budget", "epsilon", "rho", "goal")
-_OF_FIGURE = ("figure", "like", "narrowest", "typical", "widest", "sure", "confidence", "standard_error")
+_OF_FIGURE = (
+    *("figure", "like", "narrowest", "typical", "widest"),
+    *("sure", "confidence", "standard_error", "off", "held"),
+)
 _OF_CHOICE = ("like", "right", "share", "wrong", "error")
 RIGHT_ITEMS = "right items"
 """What stands as the figure of a line of CSV that says how likely the right items are named."""

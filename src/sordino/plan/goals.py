@@ -32,7 +32,8 @@ GRID: tuple[Fraction, ...] = tuple(
 """The epsilons that are tried, of three digits each: from 0.0001 to 9990."""
 # A width that depends on the data varies from run to run by more than this factor.
 _NEAR = Fraction(103, 100)
-_STEPS_UP, _MOST_TIMES_UP = 3, 20
+# Places of the grid, by which a search goes up that begins near the answer.
+_FIRST_STEP = 4
 _AMPLE = Fraction(100)
 """An epsilon that is too small for no noise."""
 
@@ -134,8 +135,13 @@ class Search:
     closely: Callable[[Fraction], Reached] | None = None
     first: int = 1
 
-    def find(self) -> Fraction:
+    def find(self, above: int = -1) -> Fraction:
         """Return that epsilon.
+
+        Parameters
+        ----------
+        above : int
+            A place of the grid that is known not to reach the goal: the answer lies above, and near.
 
         Raises
         ------
@@ -148,8 +154,8 @@ class Search:
         if most < 0 and refusal is not None:
             raise refusal
         # The answer lies between the two; neither is known to be one. It begins where noise is ordinary.
-        low, high, met = -1, most + 1, False
-        start = place = min(find_place(self.first), most)
+        low, high, met, step = above, most + 1, False, _FIRST_STEP
+        start = place = min(find_place(self.first) if above < 0 else above + step, most)
         # A line is good for both ends of what is left, so that it is drawn twice in turn.
         turns, period, met_by = 0, 3 if self._has_lines else 2, list[tuple[float, Reached]]()
         while high - low > 1:
@@ -167,7 +173,10 @@ class Search:
             # By turns where the width or a line says, which is near soon, and in the middle, which always
             # ends.
             turns += 1
-            if turns % period == 0:
+            if above >= 0 and not met:
+                step *= 2
+                place = low + step
+            elif turns % period == 0:
                 place = (low + high) // 2
             elif self._has_lines:
                 place = _draw_line(met_by, low, high)
@@ -263,11 +272,6 @@ def find_place(epsilon: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if float(GRID[middle]) < epsilon else (low, middle)
     return high
-
-
-def climb(place: int, most: int) -> range:
-    """Return the places from one on upward in which a release of chance is looked at once more."""
-    return range(place, min(most, place + _STEPS_UP * _MOST_TIMES_UP) + 1, _STEPS_UP)
 
 
 def describe_right(value: float) -> str:

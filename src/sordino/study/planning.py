@@ -239,7 +239,7 @@ def _ask_nobody(_run: DryRun) -> Preview | None:
 
 def _list_assumed(release: StudyRelease) -> dict[str, Any]:
     """Return what plans of a release assume, as a planner takes it."""
-    from sordino.session.plans.planner import NamedData  # noqa: PLC0415 - see above
+    from sordino.session.plans.assumed import NamedData  # noqa: PLC0415 - see above
 
     outlook = release.outlook
     like: Any = outlook.like

@@ -167,9 +167,11 @@ class Outcome:
         """Whether it is what a single mechanism has released of a single question."""
         return len(self.asked) == len(self.drawn) == 1 and self.drawn[0].released is self.release
 
-    def repeat(self, answers: Answers, seed: int) -> Any:
-        """Return what that mechanism releases of other answers to that question."""
-        return self.drawn[0].mechanism.release(answers.answer(self.asked[0]), entropy=Seeded(seed))
+    def repeat(self, answers: Answers, seed: int) -> Outcome:
+        """Return what comes of other answers to that question, released by that mechanism."""
+        draw = self.drawn[0]
+        release = draw.mechanism.release(answers.answer(self.asked[0]), entropy=Seeded(seed))
+        return Outcome(release, self.asked, [draw._replace(released=release)])
 
 
 @final

@@ -42,6 +42,10 @@ _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
 _GOLDEN = 0.6180339887
 _MOST_WORD = 1 << 62
+_FEW = 1 << 14
+"""Columns of so many rows are kept for other plans like it."""
+_OfColumn = SumReading | ColumnReading | TotalReading
+"""Questions about a column of numbers."""
 
 
 @final
@@ -106,8 +110,8 @@ class MadeUp:
 
     @answer.register
     def _(self, reading: SumReading) -> Sums:
-        groups = max(1, len(reading.question.groups))
-        numbers = self._list_column(reading.question.grid, groups)
+        groups = _count_groups(reading)
+        numbers = self._draw(reading)
         one = BucketSums.of(numbers, cast("StepLadder", reading.question.ladder))
         alike = replace(
             one,
@@ -121,20 +125,17 @@ class MadeUp:
 
     @answer.register
     def _(self, reading: ColumnReading) -> Numbers:
-        grid = reading.question.grid
-        groups = max(1, len(reading.question.groups))
-        column = _Column(self._list_column(grid, groups))
-        counts = BucketCounts.of(column.numbers, grid=grid)
+        groups = _count_groups(reading)
+        column = _Column(self._draw(reading))
+        counts = BucketCounts.of(column.numbers, grid=reading.question.grid)
         known = column.numbers.size * groups
         # Whoever adds up clipped rows asks this column, and no table.
         return Numbers(column, (counts,) * groups, known, 0)  # type: ignore[arg-type]
 
     @answer.register
     def _(self, reading: TotalReading) -> Figures:
-        clip, groups = reading.ends, max(1, len(reading.question.groups))
-        low, cap = float(clip.low * clip.step), float(clip.high * clip.step)
-        column = _Column(self._list_numbers(Ends(low, cap, (cap - low) / 1000), groups))
-        [total] = column.totals([clip])
+        groups = _count_groups(reading)
+        [total] = _Column(self._draw(reading)).totals([reading.ends])
         known = total.known * groups
         records = known if reading.of_mean else None
         return Figures((Figure(total, records),) * groups, known, 0)
@@ -144,25 +145,59 @@ class MadeUp:
         groups = len(reading.ranges)
         found: list[Any] = []
         for clip in reading.ranges:
-            low, high = float(clip.low * clip.step), float(clip.high * clip.step)
-            column = _Column(self._list_numbers(Ends(low, high, (high - low) / 1000), groups))
+            column = _Column(self._list_numbers(_find_ends_of_clip(clip), groups))
             squares = isinstance(reading.again.figure, ClippedVariance)
             found += column.square_totals([clip]) if squares else column.totals([clip])
         return Totals(tuple(found), sum(one.known for one in found), 0)
 
-    def _list_column(self, grid: BucketGrid, groups: int) -> Floats:
-        recipe = dict(grid.recipe)
-        lower, unit = recipe.get("lower"), recipe.get("unit") or 1
-        ends = Ends(None if lower is None else float(lower), float(grid.edges[-1]), float(unit))
-        return self._list_numbers(ends, groups)
+    def draw_group(self, question: Any) -> Floats | None:
+        """Return the numbers of each group that a question is about; None if it is about no column."""
+        return self._draw(question) if isinstance(question, _OfColumn) else None
+
+    def _draw(self, reading: _OfColumn) -> Floats:
+        """Return the numbers of a group; all groups are alike."""
+        if isinstance(reading, TotalReading):
+            ends = _find_ends_of_clip(reading.ends)
+        else:
+            ends = _find_ends_of_grid(reading.question.grid)
+        return self._list_numbers(ends, _count_groups(reading))
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
-        return self.shape.draw_numbers(ends, max(1, self.rows // groups), self.seed)
+        rows = max(1, self.rows // groups)
+        draw = _draw_few if rows <= _FEW else _draw_many
+        return draw(self.shape, ends, rows, self.seed)
 
     @answer.register
     def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike
         # NaN stands for the middle of the range, whatever that is.
         return iter([np.full(_REPORTED, np.nan)])
+
+
+def _count_groups(reading: _OfColumn) -> int:
+    return max(1, len(reading.question.groups))
+
+
+def _find_ends_of_grid(grid: BucketGrid) -> Ends:
+    recipe = dict(grid.recipe)
+    lower, unit = recipe.get("lower"), recipe.get("unit") or 1
+    return Ends(None if lower is None else float(lower), float(grid.edges[-1]), float(unit))
+
+
+def _find_ends_of_clip(clip: StepRange) -> Ends:
+    low, high = float(clip.low * clip.step), float(clip.high * clip.step)
+    return Ends(low, high, (high - low) / 1000)
+
+
+def _draw_many(shape: Shape, ends: Ends, rows: int, seed: int) -> Floats:
+    return shape.draw_numbers(ends, rows, seed)
+
+
+# A goal asks for the same columns with each epsilon that it tries, and a plan for what they add up to.
+@lru_cache(maxsize=128)
+def _draw_few(shape: Shape, ends: Ends, rows: int, seed: int) -> Floats:
+    numbers = shape.draw_numbers(ends, rows, seed)
+    numbers.flags.writeable = False
+    return numbers
 
 
 # A plan asks several times for the same counts, of which there may be a million.

@@ -177,10 +177,21 @@ def _say_figure(row: PlannedFigure) -> str:
     if row.typical is None and row.widest is None:
         return f"{row.figure} ({row.like}): no interval, or one without an end."
     if row.narrowest == row.widest:
-        return f"{row.figure} ({row.like}): ± {_half(row.widest)}."
+        return f"{row.figure} ({row.like}): ± {_half(row.widest)}{_say_off(row)}."
     high = "without an end" if row.widest is None else f"± {_half(row.widest)} at most ({row.sure:.0%} sure)"
-    off = "" if row.off is None else f"; off the figure of all rows by {row.off:.6g} at most"
-    return f"{row.figure} ({row.like}): ± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}{off}."
+    width = f"± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}"
+    return f"{row.figure} ({row.like}): {width}{_say_off(row)}."
+
+
+def _say_off(row: PlannedFigure) -> str:
+    """Return how far figures lie from those of all rows, and how often intervals reach as far."""
+    if row.off is None or row.held is None:
+        return ""
+    # Of few runs: rounded down, as everywhere.
+    return (
+        f"; off the figure of all rows by {row.off:.6g} at most, which {math.floor(100 * row.held)} % of the "
+        "intervals held"
+    )
 
 
 def _half(width: float | None) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
-from sordino.constraints import to_fraction
+from sordino.constraints import exact, to_fraction
 from sordino.estimators.intervals import find_reach
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.session.local import LocalReports
@@ -42,8 +42,11 @@ class PlannedFigure:
     standard_error : float or None
         Of the noise, where it is the same for all data.
     off : float or None
-        Of a sum, mean or variance with a goal: how far the figure of a run lay at most from that of all rows
-        of the same data. Its interval may be far from there: it is that of rows clipped to what was found.
+        Of a sum, mean or variance: how far the figure of a run lay at most from that of all rows of the same
+        data; `sure` is about that as well. Its interval may be far from there: it is about rows clipped to
+        what was found.
+    held : float or None
+        Of the same: the share of the intervals of all runs that held the figure of all rows.
     """
 
     figure: str
@@ -55,6 +58,7 @@ class PlannedFigure:
     confidence: float | None
     standard_error: float | None = None
     off: float | None = None
+    held: float | None = None
 
 
 def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigure | None:
@@ -91,9 +95,7 @@ def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
     )
 
 
-def describe_runs(
-    releases: Sequence[Any], like: str, names: Sequence[str], truths: Sequence[Any] = ()
-) -> list[PlannedFigure]:
+def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> list[PlannedFigure]:
     """Return how wide the intervals of some releases were, of data that are assumed to be like that.
 
     Parameters
@@ -104,22 +106,14 @@ def describe_runs(
         What they assume.
     names : sequence of str
         What the figures of one release are called, one after the other; the last one stands for all others.
-    truths : sequence, optional
-        For each of the releases one of the same data, with next to no noise.
     """
-    off: dict[str, float] = {}
-    for release, truth in zip(releases, truths, strict=False):
-        pairs = zip(_list_parts(release), _list_parts(truth), strict=True)
-        for place, (one, whole) in enumerate(pairs):
-            name = names[min(place % _period(release, names), len(names) - 1)]
-            off[name] = max(off.get(name, 0.0), abs(float(one.estimate) - float(whole.estimate)))
     found: dict[str, list[tuple[float | None, Any]]] = {}
     for release in releases:
         for place, one in enumerate(_list_intervals(release)):
             name = names[min(place % _period(release, names), len(names) - 1)]
             found.setdefault(name, []).append(one)
     sure = float(Fraction(len(releases), len(releases) + 1))
-    return [replace(_summarize(name, like, sure, seen), off=off.get(name)) for name, seen in found.items()]
+    return [_summarize(name, like, sure, seen) for name, seen in found.items()]
 
 
 def _period(release: Any, names: Sequence[str]) -> int:
@@ -178,3 +172,24 @@ def find_sizes(release: Any, names: Sequence[str]) -> dict[str, float]:
             name = names[min(place % _period(release, names), len(names) - 1)]
             found.setdefault(name, []).append(abs(float(estimate)))
     return {name: float(np.median(sizes)) for name, sizes in found.items()}
+
+
+def name_figures(request: Any) -> tuple[str, ...]:
+    """Return what the figures of a release are called, in the order in which it has them."""
+    if request.name == "quantile":
+        wanted = request.q if isinstance(request.q, tuple) else (request.q,)
+        names = tuple(f"q {float(cast('Fraction', exact(one))):g}" for one in wanted)
+    else:
+        names = (
+            {
+                "count": "the number of rows",
+                "count_distinct_units": "the number of units",
+                "randomize": "each report",
+                "sum": "the sum",
+                "mean": "the mean",
+                "variance": "the variance",
+                "remeasure": "each figure",
+            }.get(request.name, "each count"),
+        )
+    grouped = getattr(request, "by", None) is not None
+    return tuple(f"{name} of each group" for name in names) if grouped else names

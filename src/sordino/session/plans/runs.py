@@ -1,0 +1,143 @@
+"""Lets a release go on again and again over what is assumed, and looks at what comes of it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, NamedTuple, final
+
+from sordino.constraints import COUNT
+from sordino.session.plans.assumed import Assumption
+from sordino.session.plans.dry_run import DryRun, Outcome
+from sordino.session.plans.truths import Truth, Truths, measure_off
+from sordino.session.plans.widths import PlannedFigure, describe_runs
+
+RUNS = 19
+"""How many dry runs show a width that depends on the data: in one of twenty the widest is too small."""
+# Of many figures, and of many labels, fewer runs are made unless somebody asks for more, so that a plan stays
+# quick: so many figures together.
+_FIGURES_IN_ALL = 72
+_LABELS_IN_ALL = 1 << 21
+_LEAST_RUNS = 3
+
+
+class _Place(NamedTuple):
+    """One run: of which of the data that are assumed, by their number, and with which chance."""
+
+    number: int
+    seed: int
+
+
+class _Seen(NamedTuple):
+    """What came of one run: what was released, and what it should have been, where a plan compares."""
+
+    release: Any
+    truth: Truth | None
+
+
+@final
+@dataclass(frozen=True)
+class Runs:
+    """Dry runs of one request over all that is assumed; with another epsilon these are the same runs.
+
+    Attributes
+    ----------
+    assumed : Assumption
+        Of the data.
+    wanted : int
+        How many runs are made, where there are few labels.
+    names : tuple of str
+        What the figures of a release are called.
+    truths : Truths or None
+        Finds the figures of all rows, where intervals are about clipped ones.
+    """
+
+    assumed: Assumption
+    wanted: int
+    names: tuple[str, ...]
+    truths: Truths | None
+    # Runs that were not good enough with some epsilon: they are not with the next one, either.
+    _failed: list[_Place] = field(default_factory=list)
+
+    def describe(self, run: DryRun, first: Outcome | None = None) -> list[PlannedFigure]:
+        """Return the widths of all of them; `first` is a run of the first answers that was made before."""
+        first = first or self.start(run)
+        found: list[PlannedFigure] = []
+        for number in range(len(self.assumed.answers)):
+            seen = [self._make(run, first, place) for place in self._list_places(run, number)]
+            found += self._describe(number, seen)
+        return found
+
+    def find_worst(
+        self, run: DryRun, measure: Callable[[list[PlannedFigure]], float], enough: float
+    ) -> float:
+        """Return the worst of what is measured of each run; the first that is not good enough ends it.
+
+        Parameters
+        ----------
+        run : DryRun
+            With the epsilon that is tried.
+        measure : function
+            From the figures of a run to a number; less is better.
+        enough : float
+            What is good enough.
+        """
+        first, worst = self.start(run), 0.0
+        listed = [self._list_places(run, number) for number in range(len(self.assumed.answers))]
+        for place in dict.fromkeys([*self._failed, *chain(*listed)]):
+            seen = self._make(run, first, place)
+            worst = max(worst, measure(self._describe(place.number, [seen])))
+            if worst > enough:
+                # The newest stands first.
+                self._failed[:] = dict.fromkeys([place, *self._failed])
+                break
+        return worst
+
+    def start(self, run: DryRun) -> Outcome:
+        """Return a run that prepares what all others share."""
+        return run.run(self.assumed.answers[0], seed=1)
+
+    def _make(self, run: DryRun, first: Outcome, place: _Place) -> _Seen:
+        answers = self.assumed.answers[place.number].vary(place.seed)
+        # Answers to the same question: what was prepared for it is not prepared again.
+        made = first.repeat(answers, place.seed) if first.is_one_draw else run.run(answers, place.seed)
+        truth = None if self.truths is None else self.truths.find(answers, made.asked)
+        return _Seen(made.release, truth)
+
+    def _describe(self, number: int, seen: Sequence[_Seen]) -> list[PlannedFigure]:
+        text = self.assumed.answers[number].text
+        figures = describe_runs([one.release for one in seen], text, self.names)
+        truths = [one.truth for one in seen if one.truth is not None]
+        off = measure_off([one.release for one in seen], truths) if truths else None
+        if off is None:
+            return figures
+        # Of these releases there is one figure, or one of each group.
+        return [replace(figure, off=off.most, held=off.held) for figure in figures]
+
+    def _list_places(self, run: DryRun, number: int) -> list[_Place]:
+        """Return the runs over some of the data.
+
+        Other plans have other chance than this one. With another epsilon it is the same, so that these can be
+        compared.
+        """
+        turn = f" {self.assumed.turn}" if self.assumed.turn else ""
+        text = f"{run.request.name} {self.assumed.answers[number].text} {len(self.names)}{turn}"
+        seed = zlib.crc32(text.encode())
+        return [_Place(number, one) for one in range(seed, seed + _limit_runs(run, self.wanted))]
+
+
+def count_runs(release: str, asked: Any, figures: int) -> int:
+    """Return how many dry runs are made: as asked, else fewer where there are many figures."""
+    if asked is not None:
+        number: int = COUNT(f"{release}.runs", asked)
+        return number
+    return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
+
+
+def _limit_runs(run: DryRun, wanted: int) -> int:
+    """Return how many dry runs are made, by the public number of labels."""
+    domain = run.reservation.domain
+    labels = 1 if domain is None or domain.hidden or domain.known is None else len(domain.known)
+    return max(_LEAST_RUNS, min(wanted, _LABELS_IN_ALL // max(1, labels)))
