@@ -177,3 +177,16 @@ def test_a_library_that_is_missing_is_named(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(sd.UnsupportedBackend, match=f"pip install {name}"):
         getattr(release, f"to_{name.removeprefix('py')}")()
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+def test_a_notebook_says_what_the_interval_of_clipped_numbers_is_about(kind):
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0] * 50, "g": ["p", "q", "p"] * 50})
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
+    groups = {"by": "g", "domain": ["p", "q"]}
+    for more in ({}, groups):
+        shown = getattr(session, kind)("x", epsilon=1, lower=0, cap=9, **more)._repr_html_()
+        assert "moved between the two ends" in shown
+        assert "may lie outside" in shown
+    assert "may lie outside" not in session.count(epsilon=1)._repr_html_()
+    assert "may lie outside" not in session.quantile("x", q=0.5, epsilon=1, lower=0, cap=9)._repr_html_()

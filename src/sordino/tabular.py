@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 Kind = Literal["text", "whole", "number", "truth"]
 Record = dict[str, Any]
 
+MOVED = (
+    "the figure that all numbers give once each is moved between the two ends in the table. The figure of "
+    "the numbers as they are may lie outside: how far is not known."
+)
+"""What the intervals of clipped numbers are about."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -180,7 +185,7 @@ class Tabular:
         )
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{_escape(' '.join(self._list_notes(len(rows))))}</p>"
+            f"<p>{_escape(' '.join([*self._list_notes(len(rows)), *_list_clipped(kinds)]))}</p>"
         )
 
     def _list_notes(self, rows: int) -> list[str]:
@@ -197,6 +202,11 @@ class Tabular:
         spent = "nothing more" if cost is None else describe_spent(list_spent(cost))
         notes.append(f"Spent: {spent}.")
         return notes
+
+
+def _list_clipped(columns: Iterable[str]) -> list[str]:
+    """Return what must be said of intervals of clipped numbers."""
+    return [f"Intervals are about {MOVED}"] if "clip_high" in columns else []
 
 
 def _escape(text: str) -> str:

@@ -103,6 +103,40 @@ def test_a_statement_that_was_edited_makes_no_page_beside_its_ledger(sordino, to
     assert not (tmp_path / "x.html").exists()
 
 
+def edit(path, change):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    change(found)
+    path.write_text(json.dumps(found), encoding="utf-8")
+
+
+def test_a_result_that_was_edited_makes_no_page_beside_its_ledger(sordino, top, account, tmp_path):
+    """Of what the ledger has kept; also where the file says that it was not kept."""
+    path = tmp_path / "top.json"
+    kept = top("--keep", "--format", "json", ledger=account[1], account="shop").out
+    for change in (
+        lambda found: found["rows"][0].update(estimate=found["rows"][0]["estimate"] + 1),
+        lambda found: found["rows"].pop(),
+        lambda found: found.update(kept=False, epsilon=0.001),
+    ):
+        path.write_text(kept, encoding="utf-8")
+        assert sordino("report", path, *account).code == 0
+        edit(path, change)
+        made = sordino("report", path, *account, "--output", tmp_path / "x.html")
+        assert (made.code, made.out) == (5, "")
+        assert "must be what the ledger has kept of it" in made.err
+        assert f"sordino ledger release {json.loads(kept)['id']}" in made.err
+        assert not (tmp_path / "x.html").exists()
+    # Without the ledger nobody can tell.
+    assert sordino("report", path).code == 0
+
+
+def test_what_the_ledger_has_not_kept_is_shown_as_it_is(sordino, top, account, tmp_path):
+    path = tmp_path / "top.json"
+    path.write_text(top("--format", "json", ledger=account[1], account="shop").out, encoding="utf-8")
+    edit(path, lambda found: found["rows"].pop())
+    assert sordino("report", path, *account).code == 0
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -61,8 +61,12 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     done = sordino("run", "study.toml", "--run-id", "monday")
     lines = done.err.splitlines()
     assert lines[0] == "Run monday of study shop: 3 releases."
-    assert lines[2] == "  best_sellers: top_k, epsilon 0.5"
-    assert lines[4] == "Together epsilon 2; account shop has epsilon 10 left."
+    assert lines[1] == "  customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6."
+    # How wide a sum will be depends on data: what a dry run assumes is not looked at here.
+    assert lines[3] == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
+    assert lines[4].startswith(
+        "Together epsilon 2; account shop has epsilon 10 left. At epsilon = 2 a reader who"
+    )
     assert [line for line in lines if line.startswith("Reading")] == [
         f"Reading for {name}." for name in NAMES
     ]
@@ -80,7 +84,9 @@ def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
         ("turnover", 1, 1),
     ]
     assert (said["budget"], said["remaining"], said["refused"]) == (2, 10, None)
+    assert said["left"]["left"] == 8
     table = sordino("run", "study.toml", "--dry-run", "--format", "table")
+    assert "The account has epsilon 10 left, and epsilon 8 after this run." in table.out
     assert "Nothing was read or charged." in table.out
     assert spent(shop) == 0
     assert {one.name for one in shop.iterdir()} == {
@@ -128,7 +134,10 @@ def test_a_run_says_the_epsilon_of_its_goal(sordino, shop):
     text = STUDY.replace("share = 0.25", 'goal = "±20"', 1)
     (shop / "study.toml").write_text(text, encoding="utf-8")
     done = sordino("run", "study.toml", "--run-id", "monday")
-    assert "  customers: count_distinct_units, epsilon 0.147, found for ±20\n" in done.err
+    assert (
+        "  customers: count_distinct_units, epsilon 0.147, found for ±20; the number of units (any data): ± 20.\n"
+        in done.err
+    )
     assert [row["budget"] for row in done.json["rows"]] == [0.147, 0.5, 1]
     again = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
     assert [row["budget"] for row in again.json["rows"]] == [0.147, 0.5, 1]
@@ -199,6 +208,7 @@ def test_a_run_that_is_lost_has_a_code_of_its_own(sordino, shop, monkeypatch):
     lost = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
     assert (lost.code, lost.out) == (8, "")
     assert "was paid before" in lost.err
+    assert "): epsilon 2. The ledger has kept 0 of its 3 releases." in lost.err
     assert spent(shop) == 2
     assert sordino("run", "study.toml", "--run-id", "monday-again", "--quiet").code == 0
     assert spent(shop) == 4
@@ -344,16 +354,22 @@ def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
         close_fds=True,
     )  # fmt: skip
     os.close(slave)
-    seen = ""
+    seen, all_of_it = "", ""
     for question, answer in ANSWERS:
         while question not in seen or not seen.rstrip(" ").endswith(":"):
             seen += os.read(master, 4096).decode()
+        all_of_it += seen
         seen = ""
         os.write(master, f"{answer}\n".encode())
     assert job.wait(30) == 0
     os.close(master)
     text = (shop / "new.toml").read_text(encoding="utf-8")
     assert TO_COMPLETE not in text
+    # A wish is written as it was said.
+    assert 'goal = "±20"' in text
+    # What an epsilon means is said wherever one is chosen.
+    assert "At epsilon = 1 a reader" in all_of_it
+    assert "All runs together: At epsilon = 5 a reader" in all_of_it
     study = sd.Study.load("new.toml")
     assert [(one.name, one.kind) for one in study.releases] == [
         ("top_k_product", "top_k"),

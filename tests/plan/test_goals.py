@@ -145,6 +145,17 @@ def test_a_goal_stays_within_the_account(tmp_path):
     assert ledger.remaining == plan.account.left
 
 
+def test_what_no_account_could_pay_is_not_blamed_on_the_account(tmp_path):
+    session, _ = account(tmp_path, epsilon=0.5)
+    ask = {"threshold": 2, "positives": 1, "domain": LABELS, "method": "gaps", "goal": "±30"}
+    with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches.*because nothing is measured"):
+        session.plan.above("item", **ask)
+    # With a measurement it is reached, and what it takes is told.
+    with pytest.raises(sd.BudgetExceeded, match="needs more than remains: with epsilon 0.5"):
+        session.plan.above("item", **ask | {"goal": "±1"}, measure_share=0.5)
+    assert session.plan.above("item", **ask, measure_share=0.5).epsilon < 0.5
+
+
 @pytest.mark.parametrize("budget", [{"delta": 1e-6}, {"delta": 1e-6, "meter": "zcdp"}])
 def test_so_it_does_on_accounts_with_a_delta(tmp_path, budget):
     session, _ = account(tmp_path, epsilon=1, **budget)

@@ -332,6 +332,24 @@ def test_of_an_account_days_are_told_and_neither_seconds_nor_the_source():
     assert "charge 2" in seen.text
 
 
+def test_runs_of_one_study_are_told_apart():
+    told = account()
+    for number, charge in enumerate(told["charges"]):
+        charge |= {
+            "id": f"{number}" * 32,
+            "label": "study c",
+            "detail": {"study": {"name": "c", "run": f"day-{number}"}},
+        }
+    seen = assert_whole(make_report([], account=told))
+    for number in range(len(told["charges"])):
+        assert f"study c, run day-{number}" in seen.text
+        assert f"{number}" * 8 in seen.text
+    # Whoever may charge the account may have written something else there.
+    for detail in (None, {"study": 3}, {"study": {"run": ["x"]}}, {"study": {"run": "<b>"}}):
+        told["charges"][0]["detail"] = detail
+        assert_whole(make_report([], account=told))
+
+
 def test_an_account_says_how_long_it_lasts():
     seen = assert_whole(make_report([], account=account()))
     # .75 in twenty days, and 1.25 left.

@@ -393,6 +393,13 @@ def test_the_page_for_readers_shows_what_was_released_and_not_where_it_was_read(
     assert digest in page
 
 
+def test_the_page_links_proofs_where_the_study_says_that_they_are(tmp_path):
+    text = STUDY.replace('title = "A shop"', 'title = "A shop"\ndocs = "https://x.example/docs"')
+    run = sd.Study.load(put_shop(tmp_path, text)).run(run_id="monday", output=tmp_path / "out")
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert 'href="https://x.example/docs/proofs/' in page
+
+
 def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("sordino.study.results.find_spec", lambda name: None)
     monkeypatch.setattr("sordino.study.results.can_draw", lambda: False)

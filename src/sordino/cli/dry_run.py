@@ -29,6 +29,7 @@ OFF = (
     "off: how far the figure of a run lay at most from that of all rows of the same data; held: the share of "
     "the intervals that held that one. They are about rows clipped to what was found."
 )
+BARE = "No figure has an interval with an end: nothing is measured, or with too little epsilon."
 KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
 
 
@@ -114,9 +115,12 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
     }
     rows = [plain({field.name: getattr(row, field.name) for field in fields(row)}) for row in plan]
     columns = tuple(rows[0]) if rows else ()
+    bare = all(row.typical is row.widest is row.standard_error is None for row in plan)
     # What is the same for all data need not be said three times.
     known = all(row.narrowest == row.widest for row in plan)
     told = [KNOWN if all(row.sure == 1 for row in plan) else ASSUMED] if rows else []
+    if bare and rows:
+        told = [BARE]
     told += [OFF] * any(row.off is not None for row in plan)
     sheet = Sheet(
         facts=facts,
@@ -126,7 +130,9 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
         hidden=tuple(
             name
             for name in columns
-            if (known and name in {"narrowest", "typical", "sure"}) or all(row[name] is None for row in rows)
+            if (known and name in {"narrowest", "typical", "sure"})
+            or (bare and name != "figure")
+            or all(row[name] is None for row in rows)
         ),
         counts=False,
     )

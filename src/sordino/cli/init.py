@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -21,6 +21,8 @@ from sordino.cli.output import write_lines
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
 from sordino.constraints import COUNT, POSITIVE, did_you_mean
+from sordino.cost import Pure
+from sordino.cost.odds import say_odds_of
 from sordino.data import PrivacyUnit, Source, open_source
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Budget, Ledger
@@ -112,6 +114,7 @@ def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, 
     say("Columns: " + ", ".join(f"{column} ({kind})" for column, kind in opened.columns.items()))
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
+    say(f"  {_say_odds(epsilon)}")
     ledger = _ask("File of the ledger", str, "budget.db")
     account = _ask("Account of it that pays", str, name)
     _offer_account(folder, ledger, account, unit, source)
@@ -145,6 +148,10 @@ def _read_epsilon(answer: str) -> Fraction:
     return value
 
 
+def _say_odds(epsilon: Fraction) -> str:
+    return say_odds_of(Pure(epsilon=epsilon), None)
+
+
 def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any], source: str) -> None:
     """Make the account, if it is not there and that is wanted."""
     url = ledger if "://" in ledger else str(folder / ledger)
@@ -162,6 +169,7 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
         budget = Budget(epsilon=_read_epsilon(answer))
         whom = PrivacyUnit.row() if "row" in unit else PrivacyUnit(unit["column"])
         Ledger.create(url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source)
+        say(f"  All runs together: {_say_odds(cast('Fraction', budget.epsilon))}")
 
     _ask("Make it now? Its budget as an epsilon; or no", make, "no")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.write import write_document
 from sordino.constraints import shown
-from sordino.errors import InvalidParameter
+from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Ledger
+from sordino.sheet_text import make_document
 from sordino.statements.document import PublicStatement
 from sordino.statements.owner import read_small_text
 
@@ -64,6 +65,8 @@ def report(
         raise InvalidParameter("--ledger and --account go together: both or neither must be given.")
     opened = None if url is None or account is None else Ledger.open(url, account=account)
     releases = [release for path in results for release in read_results(path)]
+    if opened is not None:
+        check_kept(opened, releases)
     _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
 
 
@@ -109,6 +112,37 @@ def list_kept(opened: Ledger) -> list[dict[str, Any]]:
             sheet = opened.read_release(line.id, part=part)
             kept.append({**sheet.facts, "rows": list(sheet.rows)})
     return kept
+
+
+def check_kept(opened: Ledger, releases: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse a release that the ledger has kept with other figures: a file of it may have been edited.
+
+    Raises
+    ------
+    LedgerError
+        If there is one.
+    """
+    lines = {line.id: line for line in opened.statement().charges if line.kept}
+    for release in releases:
+        line = lines.get(str(release.get("id")))
+        # What a program has made of a release has another form than what the command prints.
+        if line is None or "schema" not in release:
+            continue
+        asked = line.detail.get("batch")
+        # Of a batch a program may have kept some releases, and printed others.
+        if release.get("kept") is not True and line.kept < (len(asked) if isinstance(asked, list) else 1):
+            continue
+        sheets = (opened.read_release(line.id, part=part) for part in range(1, line.kept + 1))
+        if _as_kept(release) not in [_as_kept(make_document(sheet)) for sheet in sheets]:
+            raise LedgerError(
+                f"A result of charge {line.id} must be what the ledger has kept of it; its file says "
+                f"something else, as if it had been edited. Print it again: sordino ledger release {line.id}."
+            )
+
+
+def _as_kept(release: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a release without the word on whether it was kept: it may have been kept later."""
+    return {name: value for name, value in release.items() if name != "kept"}
 
 
 def read_results(path: str) -> list[Mapping[str, Any]]:

@@ -23,6 +23,8 @@ NOT_KEPT = (
     "it for the only copy. Its charge stays; do not run it again for that."
 )
 
+_HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
+
 
 @click.command("run")
 @click.argument("study")
@@ -65,13 +67,17 @@ def run(
 
 def _say_plan(plan: StudyPlan) -> None:
     """Say what is about to be spent, before it is: the same lines under cron as on a terminal."""
+    # Only where somebody reads it.
+    from sordino.session.plans.plan import say_figure
+
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
         wish = "" if one.goal is None else f", found for {one.goal}"
-        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}")
+        widths = " ".join(map(say_figure, one.figures)) or _HOW_WIDE
+        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {widths}")
     say(
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
-        f"{float(plan.remaining):.6g} left."
+        f"{float(plan.remaining):.6g} left. {plan.odds}"
     )
     if not can_draw():
         say("The folder will have no report.html, which needs: pip install 'sordino[report]'.")
@@ -123,13 +129,20 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
         f"Run {plan.run} of study {plan.study}, account {plan.account}: together epsilon "
         f"{float(plan.epsilon):.6g}.",
         plan.odds,
-        f"The account has {plan.measure} {float(plan.remaining):.6g} left. Nothing was read or charged.",
+        f"The account has {plan.measure} {float(plan.remaining):.6g} left{_say_after(plan)}.",
+        "Nothing was read or charged.",
     ]
     if plan.charge is not None:
         notes.append(f"This run was paid before (charge {plan.charge}): it would not be charged again.")
     # People see a goal only where there is one.
     columns = _COLUMNS if any(one.goal is not None for one in plan.releases) else _COLUMNS[:-1]
     write_rows(form, columns, rows, facts, notes)
+
+
+def _say_after(plan: StudyPlan) -> str:
+    """Return what the account would have left afterwards, where it would take the run."""
+    after = plan.account_after
+    return "" if after is None else f", and {after.say_left()} after this run"
 
 
 def _list_lines(row: dict[str, Any]) -> list[dict[str, Any]]:

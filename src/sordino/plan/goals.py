@@ -184,7 +184,7 @@ class Search:
                 place = self._guess(place, seen, low, high)
             place = max(low + 1, min(place, high - 1))
         if not met:
-            raise self._refuse(most, self._try(most, self.closely), refusal)
+            raise self._refuse(most, refusal)
         return GRID[high]
 
     def _find_most(self) -> tuple[int, BudgetExceeded | None]:
@@ -231,19 +231,29 @@ class Search:
         wanted = float(GRID[place]) * seen.value / seen.wanted
         return max(low + 1, min(find_place(wanted), high - 1))
 
-    def _refuse(self, most: int, best: Reached | None, refusal: BudgetExceeded | None) -> SordinoError:
+    def _refuse(self, most: int, refusal: BudgetExceeded | None) -> SordinoError:
         """Return the error that says what is possible instead."""
-        reached = "nothing is known" if best is None else self.describe(best.value)
-        epsilon = f"{float(GRID[max(most, 0)]):g}"
-        if refusal is not None:
+        if refusal is not None and self._reaches_anywhere():
             return BudgetExceeded(
-                f"{self.owner}.goal {self.goal.text!r} needs more than remains: with epsilon {epsilon}, the "
-                f"most that fits, it is {reached}. Nothing was read or released."
+                f"{self.owner}.goal {self.goal.text!r} needs more than remains: with epsilon "
+                f"{float(GRID[most]):g}, the most that fits, it is {self._say_best(most)}. Nothing was read "
+                "or released."
             )
+        # An account with more would not help.
+        top = most if refusal is None else len(GRID) - 1
         return InvalidParameter(
             f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. With epsilon "
-            f"{epsilon} it is {reached}."
+            f"{float(GRID[max(top, 0)]):g} it is {self._say_best(top)}."
         )
+
+    def _reaches_anywhere(self) -> bool:
+        """Tell whether some ample epsilon reaches the goal, whoever has it."""
+        tried = [self._try(find_place(float(epsilon))) for epsilon in (_AMPLE, GRID[-1])]
+        return any(one is not None and one.is_met for one in tried)
+
+    def _say_best(self, place: int) -> str:
+        seen = self._try(place, self.closely)
+        return "nothing is known" if seen is None else self.describe(seen.value)
 
 
 def _draw_line(met_by: list[tuple[float, Reached]], low: int, high: int) -> int:

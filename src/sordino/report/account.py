@@ -21,13 +21,16 @@ _CAPTION = "figure-account"
 MOST_CHARGES = 200
 """So many of the newest charges are listed."""
 _MOST_DAYS = 365_000
+_ID_SHOWN = 8
+"""So many characters of the id of a charge are enough to find it."""
 _MOST_AMOUNT = 1e12
 _YEARS = range(1970, 2970)
 
 
 class Spending(NamedTuple):
-    """A charge: on which day it was, what it was for, and what it takes."""
+    """A charge: its id, on which day it was, what it was for, and what it takes."""
 
+    id: str
     day: str
     label: str
     amount: float
@@ -105,14 +108,27 @@ def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
         settled = charge.get("settled")
         # What nobody closed counts in full.
         amount = _bound(_number(charge.get("reserved") if settled is None else settled))
-        label = charge.get("label")
-        day = str(charge.get("time", ""))[:10]
         # Statements are charges of nothing.
         if amount:
             found.append(
-                Spending(day, label if isinstance(label, str) else "", amount, bool(charge.get("kept")))
+                Spending(
+                    id=str(charge.get("id", ""))[:_ID_SHOWN],
+                    day=str(charge.get("time", ""))[:10],
+                    label=_name_charge(charge),
+                    amount=amount,
+                    kept=bool(charge.get("kept")),
+                )
             )
     return found
+
+
+def _name_charge(charge: Mapping[str, Any]) -> str:
+    """Return what a charge was for; of a study also which of its runs."""
+    label, detail = charge.get("label"), charge.get("detail")
+    said = label if isinstance(label, str) else ""
+    study = detail.get("study") if isinstance(detail, Mapping) else None
+    run = study.get("run") if isinstance(study, Mapping) else None
+    return f"{said}, run {run}" if isinstance(run, str) and run else said
 
 
 def _read_day(day: str) -> date | None:
@@ -229,9 +245,10 @@ def _write_charges(spending: Sequence[Spending], measure: str) -> Markup | None:
                 element("td", say_number(one.amount), class_="number"),
                 element("td", say_number(total), class_="number"),
                 element("td", "yes" if one.kept else "no"),
+                element("td", element("code", one.id)),
             )
         )
-    heads = ("day", "what", measure, "sum", "kept")
+    heads = ("day", "what", measure, "sum", "kept", "charge")
     table = element(
         "table",
         element(

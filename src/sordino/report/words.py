@@ -9,6 +9,7 @@ from typing import Any
 from sordino.charts.figure import as_number
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import Told
+from sordino.tabular import MOVED
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
@@ -254,10 +255,7 @@ def say_certainty(told: Told) -> str:
 def _say_clipped(told: Told, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
-    return (
-        f"{which}{sure} the figure that all numbers give once each is moved between the two ends in the "
-        "table. The figure of the numbers as they are may lie outside: how far is not known."
-    )
+    return f"{which}{sure} {MOVED}"
 
 
 def is_clipped(told: Told) -> bool:

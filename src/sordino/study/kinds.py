@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from fractions import Fraction
 from importlib import import_module
@@ -124,12 +124,16 @@ def read_domain(said: Any, folder: str) -> Domain:
     if isinstance(said, list):
         return Domain.of(said)
     which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]
+    if isinstance(said, dict):
+        refuse_unknown("domain", said, (*_DOMAINS, "column"))
     if len(which) != 1 or set(said) - {which[0], "column"} or ("column" in said and which != ["file"]):
         raise InvalidParameter(
             'domain must be a list of labels, {file = "labels.csv", column = "name"}, {range = [0, 100]}, '
             '{sql = "SELECT ..."}, {assume_public = true} or {unlisted = {delta = 1e-6}}; got something else.'
         )
     value = said[which[0]]
+    if which == ["unlisted"] and isinstance(value, dict):
+        refuse_unknown("domain.unlisted", value, ("delta", "least"))
     match which[0]:
         case "file" if isinstance(value, str) and value:
             return Domain.from_file(join(folder, value), column=said.get("column"))
@@ -142,6 +146,20 @@ def read_domain(said: Any, folder: str) -> Domain:
         case "unlisted" if isinstance(value, dict) and "delta" in value and set(value) <= {"delta", "least"}:
             return Domain.unlisted(**value)
     raise InvalidParameter(f"domain.{which[0]} must be as in the manual of studies; got {shown(value)}.")
+
+
+def refuse_unknown(what: str, said: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that means nothing there, with the nearest ones.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is one.
+    """
+    for key in said:
+        if key not in known:
+            hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
+            raise InvalidParameter(f"{what} has no key {shown(key)}.{hint}")
 
 
 def join(folder: str, path: str) -> str:

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from sordino.cost import Cost
+from sordino.ledger import Preview
 from sordino.releases import plain
 from sordino.sheet import list_spent
 
 # Only for type checkers: a run need not load what makes plans.
 if TYPE_CHECKING:
     from sordino.session.plans.plan import Plan
+    from sordino.session.plans.widths import PlannedFigure
 
 
 @final
@@ -33,6 +35,8 @@ class PlannedRelease:
     plan : Plan or None
         How wide its intervals will be, how likely the right items are named, what is left out: as
         `Session.plan` says it. None where a run shows what it is about to spend.
+    figures : tuple of PlannedFigure
+        How wide its intervals will be, as far as that is known without dry runs; empty where it is not.
     """
 
     name: str
@@ -41,6 +45,7 @@ class PlannedRelease:
     cost: Cost
     goal: str | None = None
     plan: Plan | None = None
+    figures: tuple[PlannedFigure, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
@@ -86,7 +91,9 @@ class StudyPlan:
     measure : str
         In what the account counts: "epsilon", "rho" or "divergence".
     remaining : Fraction
-        What the account has left.
+        What the account has left now.
+    account_after : Preview or None
+        What it would have left afterwards; None if it would not take the run, or was charged for it before.
     odds : str
         What all of it means for one person, in one sentence.
     refused : str or None
@@ -109,6 +116,7 @@ class StudyPlan:
     refused: str | None = None
     charge: str | None = None
     kept: int = 0
+    account_after: Preview | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready values."""
@@ -121,6 +129,7 @@ class StudyPlan:
             "cost": self.cost.to_dict(),
             "measure": self.measure,
             "remaining": float(self.remaining),
+            "left": None if self.account_after is None else self.account_after.to_dict(),
             "odds": self.odds,
             "refused": self.refused,
             "charge": self.charge,

@@ -15,6 +15,8 @@ from sordino.errors import BudgetExceeded, LedgerError, SordinoError
 from sordino.ledger import ChargeLine, Preview
 from sordino.plan.goals import GRID
 from sordino.session.desk import Desk, Started
+from sordino.session.plans.widths import PlannedFigure, describe_law, name_figures
+from sordino.session.request import CONFIDENCE
 from sordino.study.document import Document
 from sordino.study.releases import StudyRelease, add_budgets
 from sordino.study.tables import BudgetTable
@@ -71,6 +73,17 @@ class ReadyRelease:
     started: Started[Any]
     reached: ReachedGoal | None = None
     plan: Plan | None = None
+
+    def list_known_figures(self) -> tuple[PlannedFigure, ...]:
+        """Return how wide its intervals will be, as far as that is known without more dry runs."""
+        if self.plan is not None:
+            return self.plan.rows
+        # What holds for all intervals together depends on how many there are.
+        if getattr(self.release.request, "simultaneous", False):
+            return ()
+        [name, *_] = name_figures(self.release.request)
+        law = describe_law(self.started.reservation.parts[-1], name, CONFIDENCE)
+        return () if law is None else (law,)
 
 
 @final
@@ -191,14 +204,25 @@ class Starter:
         return Planner(self.desk, self.form, before, DryRun.preview if fits else _ask_nobody)
 
     def _rehearse(self, releases: Sequence[StudyRelease]) -> dict[int, DryRun]:
-        """Return those with an epsilon of their own, by their places: a goal leaves them what they need."""
+        """Return those with an epsilon of their own, by their places: a goal leaves them what they need.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account has not so much.
+        """
         from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
 
-        return {
+        runs = {
             number: self._guard(("release", number), lambda one=one: DryRun(self.desk, one.request))
             for number, one in enumerate(releases)
             if one.epsilon is not None
         }
+        if runs:
+            # Where they do not fit by themselves no goal is to blame.
+            first, *others = runs.values()
+            first.preview(others)
+        return runs
 
     def _seek(
         self,

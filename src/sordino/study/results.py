@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from sordino._version import __version__
 from sordino.charts import can_draw
@@ -60,29 +60,50 @@ def build_results(study: str, title: str | None, run: str, sheets: Sequence[Shee
     }
 
 
+@final
+@dataclass(frozen=True)
+class Papers:
+    """What the statement and the report of a run are made with.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        It has kept all releases.
+    owner : Owner
+        Of the study.
+    docs : str or None
+        Where the documentation is published.
+    """
+
+    ledger: Ledger
+    owner: Owner
+    docs: str | None
+
+
 def write_folder(
-    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], ledger: Ledger | None, owner: Owner
+    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], papers: Papers | None
 ) -> None:
     """Write all files of a run, and give the folder its name.
 
-    Without a `ledger` there are the releases alone: it has not kept them, and nothing may stand in their way.
+    Without `papers` there are the releases alone: the ledger has not kept them, and nothing may stand in
+    their way.
     """
     folder.write(RESULTS, encode_json(results, indent=2) + "\n")
     for sheet in sheets:
         folder.write(f"{sheet.facts['name']}.csv", write_csv(sheet))
-    if ledger is not None:
-        _write_papers(folder, results, ledger, owner)
+    if papers is not None:
+        _write_papers(folder, results, papers)
     folder.finish()
 
 
-def _write_papers(folder: RunFolder, results: dict[str, Any], ledger: Ledger, owner: Owner) -> None:
+def _write_papers(folder: RunFolder, results: dict[str, Any], papers: Papers) -> None:
     """Write what is said about the releases: the statement, the report, and a line for monitors."""
     # The public registry takes YAML, which needs a library.
     form: Literal["yaml", "json"] = "yaml" if find_spec("yaml") is not None else "json"
-    statement = ledger.publish(results["charge"], owner=owner)
+    statement = papers.ledger.publish(results["charge"], owner=papers.owner)
     folder.write(f"statement.{form}", statement.to_text(form))
-    write_report(folder, results, ledger, statement.to_dict())
-    folder.write(METRICS, encode(make_metrics(results, ledger)))
+    write_report(folder, results, papers, statement.to_dict())
+    folder.write(METRICS, encode(make_metrics(results, papers.ledger)))
 
 
 def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
@@ -105,15 +126,16 @@ def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
 
 
 def write_report(
-    folder: RunFolder, results: dict[str, Any], ledger: Ledger, statement: dict[str, Any]
+    folder: RunFolder, results: dict[str, Any], papers: Papers, statement: dict[str, Any]
 ) -> None:
     """Write the page for readers; without the extra `report` there is none, as was said before the charge."""
     if not can_draw():
         return
     page = make_report(
         results["releases"],
-        account=ledger.statement().to_dict(),
+        account=papers.ledger.statement().to_dict(),
         title=results["title"] or results["study"],
         statement=statement,
+        docs=papers.docs,
     )
     folder.write(REPORT, page)

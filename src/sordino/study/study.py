@@ -27,7 +27,7 @@ from sordino.study.folder import RunFolder
 from sordino.study.plan import PlannedRelease, StudyPlan
 from sordino.study.planning import ReadyRelease, Starter, list_reached, recall_reached
 from sordino.study.releases import read_releases
-from sordino.study.results import build_results, make_study_sheet, write_folder
+from sordino.study.results import Papers, build_results, make_study_sheet, write_folder
 from sordino.study.tables import (
     NAME,
     AccountTable,
@@ -153,6 +153,7 @@ class Study:
             document.refuse((), "study.name must be given; got none.")
         head: StudyTable = guard(document, ("name",), lambda: StudyTable(**top))
         self.name, self.title, self.digest = head.name, head.title, document.digest
+        self._docs = head.docs
         self.unit = read_unit(document)
         self.budget: BudgetTable = read_declared(document, "budget", BudgetTable)
         account: AccountTable = read_declared(document, "account", AccountTable)
@@ -271,7 +272,8 @@ class Study:
             else:
                 sheets, kept = self._recall(ledger, line, run), True
             results = build_results(self.name, self.title, run, sheets)
-            write_folder(folder, results, sheets, ledger if kept else None, self._owner)
+            papers = Papers(ledger, self._owner, self._docs) if kept else None
+            write_folder(folder, results, sheets, papers)
         return StudyRun(
             run=run,
             charge=results["charge"],
@@ -328,6 +330,7 @@ class Study:
                 cost=add_costs([one.started]),
                 goal=None if one.reached is None else one.reached.goal,
                 plan=None if tell is None else one.plan,
+                figures=() if tell is not None else one.list_known_figures(),
             )
             for one in ready
         )
@@ -345,6 +348,7 @@ class Study:
             refused=refused,
             charge=None if line is None else line.id,
             kept=0 if line is None else line.kept,
+            account_after=preview,
         )
 
     def _find_run(self, ledger: Ledger, run: str) -> ChargeLine | None:
@@ -363,11 +367,12 @@ class Study:
         """Return what the ledger has kept of a run that was paid before."""
         wanted = len(self.releases)
         if line.kept < wanted:
+            measure = ledger.statement(charges=False).measure
             raise RunLost(
-                f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, {line.state}), and "
-                f"the ledger has kept {line.kept} of its {wanted} releases. Nothing was charged now. If a "
-                "start of it is still running, wait for it; else the others are lost, and another run id "
-                "(--run-id) pays for new ones."
+                f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, {line.state}): "
+                f"{measure} {float(line.charged):.9g}. The ledger has kept {line.kept} of its {wanted} "
+                "releases. Nothing was charged now. If a start of it is still running, wait for it; else the "
+                "others are lost, and another run id (--run-id) pays for new ones."
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
 

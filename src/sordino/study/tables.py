@@ -23,6 +23,7 @@ from sordino.data.sources.memory import read_limit
 from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.store import store_at
+from sordino.report.theorems import find_docs
 from sordino.study.document import Document
 from sordino.study.kinds import join
 
@@ -38,6 +39,10 @@ NAME = Constraint(
 
 def _accept_text(name: str, value: Any) -> str:
     return text(value, name)
+
+
+def _accept_docs(_name: str, value: Any) -> str | None:
+    return find_docs(value)
 
 
 class Table(Declared):
@@ -135,6 +140,11 @@ class StudyTable(Table):
 
     name: str = parameter(NAME, "Of the study: in the ledger, and in front of the names of its folders.")
     title: str | None = parameter(OrNone(_accept_text), "For readers of the report.", default=None)
+    docs: str | None = parameter(
+        OrNone(_accept_docs),
+        "Where the documentation of sordino is published, for links of the report to the pages of proofs.",
+        default=None,
+    )
 
 
 def list_names(kind: type[Any]) -> list[str]:

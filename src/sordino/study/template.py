@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, final
 
 from sordino.data import CsvFormat
+from sordino.sheet_text import encode_json
 from sordino.study.kinds import find_kind, list_kinds, list_required
 
 TO_COMPLETE = "Complete this."
@@ -79,8 +79,8 @@ def write_value(value: Any) -> str:
         return f"{float(value):.12g}"
     if isinstance(value, int | float):
         return repr(value)
-    # The same escapes as in JSON, which leaves one control character as it is.
-    return json.dumps(str(value)).replace("\x7f", "\\u007f")
+    # The same escapes as in JSON; letters of all alphabets stay as they are.
+    return encode_json(str(value))
 
 
 def write_key(key: str) -> str:
@@ -98,6 +98,7 @@ def _write_head(draft: Draft) -> list[str]:
         f"# Columns of the table: {listed if listed.isprintable() else len(draft.columns)}",
         f"name = {write_value(draft.name)}",
         '# title = "For readers of the report"',
+        '# docs = "https://..."  where the documentation of sordino is published: links to its proofs',
     ]
 
 

@@ -62,6 +62,12 @@ class Preview:
     failures_left: Fraction | None
     more: int | None
 
+    def say_left(self) -> str:
+        """Return what would remain, in words."""
+        left = f"{self.measure} {float(self.left):.9g}"
+        # It is enough if one of the two sums stays within its limit.
+        return f"{left}, or epsilon {float(self.epsilon_left):.9g}," if self.epsilon_left else left
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values, amounts as floats."""
         amounts = ("delta", "needs", "remaining", "left", "epsilon_left", "failures_left")

@@ -124,7 +124,7 @@ class Plan(Tabular):
 
     def list_figures(self) -> list[str]:
         """Return how wide intervals will be, a sentence for each kind of figure."""
-        return [_say_figure(row) for row in self.rows]
+        return [say_figure(row) for row in self.rows]
 
     def list_choices(self) -> list[str]:
         """Return how likely the right items are named, a sentence for each assumption."""
@@ -145,11 +145,7 @@ class Plan(Tabular):
         if seen is None:
             return "Account: none; nobody pays, and nothing would remember it."
         more = "any number" if seen.more is None else f"{seen.more:,}"
-        beside = "" if seen.epsilon_left is None else f" and epsilon {float(seen.epsilon_left):.9g}"
-        return (
-            f"Account {seen.account}: {seen.measure} {float(seen.left):.9g}{beside} would be left, enough "
-            f"for {more} more like it."
-        )
+        return f"Account {seen.account}: {seen.say_left()} would be left, enough for {more} more like it."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
@@ -170,7 +166,7 @@ class Plan(Tabular):
         }
 
 
-def _say_figure(row: PlannedFigure) -> str:
+def say_figure(row: PlannedFigure) -> str:
     """Return one figure in words."""
     if row.standard_error is not None and row.widest is None:
         return f"{row.figure} ({row.like}): standard error {row.standard_error:.6g}."

@@ -132,7 +132,7 @@ class Planner:
         search = Search(request.name, goal, look, fits, ruler.describe, exact, look_closely)
         epsilon = search.find()
         # The search takes what its own runs reach, by luck as well. How likely the right items are named is
-        # told with its error. Of widths it is told how sure they are: so the plan is made of other runs, and if
+        # told with its error. Of widths it is told how sure they are: so the plan is made of other runs. If
         # these do not reach the goal, an epsilon is looked for with which they do.
         turn = 0 if goal.kind == "right" else 1
         afresh = self._prepare(request, prepared.assumed._replace(turn=turn), runs)

@@ -46,7 +46,7 @@ class Ruler:
     def describe(self, value: float) -> str:
         """Return what was reached, in words."""
         if not math.isfinite(value):
-            return "an interval without an end"
+            return "an interval without an end, or none because nothing is measured"
         if self.goal.kind == "right":
             return describe_right(value)
         return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
