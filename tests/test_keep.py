@@ -88,13 +88,13 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     if "rows" in told and "group" not in name:
         assert again.rows == told["rows"]
     elif "group" not in name:
-        ones = release if isinstance(release, tuple) else (release,)
+        ones = release if isinstance(release, sd.QuantileValues) else (release,)
         assert [row["estimate"] for row in again.rows] == [one.estimate for one in ones]
     else:
         flat = [
             (row.item, one.estimate)
             for row in release
-            for one in (row.release if isinstance(row.release, tuple) else (row.release,))
+            for one in (row.release if isinstance(row.release, sd.QuantileValues) else (row.release,))
         ]
         assert [(row["item"], row["estimate"]) for row in again.rows] == flat
     assert all(list(row) == again.columns for row in again.rows)
@@ -108,7 +108,7 @@ def test_the_share_of_numbers_is_kept_by_the_names_that_the_command_has(
     monkeypatch.setitem(COLUMN, "numbers_share", 0.1)
     release = RELEASES[name](session)
     session.keep(release)
-    share = (release[0] if isinstance(release, tuple) else release).numbers_share
+    share = release.numbers_share
     told = {
         "numbers_share": share.estimate,
         "numbers_share_low": share.low,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 
 import numpy as np
@@ -50,11 +51,11 @@ LENGTHS = {"top": 2, "set": 2, "histogram": 3, "quantiles": 2, "grouped mean": 3
 
 def figures_of(release):
     """The figures by another way than the one that is tested."""
-    if isinstance(release, tuple):
+    if isinstance(release, sd.QuantileValues):
         return [one.estimate for one in release]
     if hasattr(release, "rows"):
         rows = [getattr(row, "release", row) for row in release.rows]
-        parts = [part for row in rows for part in (row if isinstance(row, tuple) else (row,))]
+        parts = [part for row in rows for part in (row if isinstance(row, sd.QuantileValues) else (row,))]
         return [part.estimate for part in parts]
     return [release.estimate]
 
@@ -190,3 +191,17 @@ def test_a_notebook_says_what_the_interval_of_clipped_numbers_is_about(kind):
         assert "may lie outside" in shown
     assert "may lie outside" not in session.count(epsilon=1)._repr_html_()
     assert "may lie outside" not in session.quantile("x", q=0.5, epsilon=1, lower=0, cap=9)._repr_html_()
+
+
+def test_several_quantiles_are_a_frame_for_whoever_takes_arrow():
+    """A tuple would be taken for a list of columns before anybody asks for its rows."""
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0] * 50})
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
+    found = session.quantile("x", q=[0.2, 0.5], epsilon=1, lower=0, cap=9)
+    assert pl.DataFrame(found)["q"].to_list() == pa.table(found)["q"].to_pylist() == [0.2, 0.5]
+    low, middle = found
+    assert (
+        [one.value for one in found] == [low.value, middle.value] == pl.DataFrame(found)["estimate"].to_list()
+    )
+    assert (len(found), found[1], found[-1]) == (2, middle, middle)
+    assert pickle.loads(pickle.dumps(found))[0].value == low.value

@@ -226,9 +226,8 @@ def test_the_correction_reads_the_hint():
 # ---- what is released --------------------------------------------------------------------------------------------------
 
 
-def test_the_release_is_a_tuple_with_its_public_story():
+def test_the_release_is_several_values_with_one_public_story():
     found = made().release([1.0, 2.0, 5.0] * 20, entropy=Seeded(7))
-    assert isinstance(found, tuple)
     assert isinstance(found, QuantileValues)
     assert (len(found), found.simulated, found.exact, found.cost, found.mechanism) == (
         3,

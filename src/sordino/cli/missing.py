@@ -31,7 +31,7 @@ def describe_numbers(release: Any, *, asked: bool) -> tuple[dict[str, Any], list
     asked : bool
         False where it was said that nothing is to be spent on it.
     """
-    share = (release[0] if isinstance(release, tuple) else release).numbers_share
+    share = release.numbers_share
     if share is None:
         return {}, [] if asked else ["How many rows held a number is not known (--numbers-share 0)."]
     facts = share.list_facts()

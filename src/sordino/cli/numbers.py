@@ -40,6 +40,7 @@ from sordino.cli.write import write_release
 from sordino.constraints import COUNT
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
+from sordino.estimators import QuantileValues
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
@@ -418,8 +419,8 @@ def _list_quantiles(
     q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...], asked: FigureOptions
 ) -> list[dict[str, Any]]:
     """Return one row for each quantile that was released."""
-    # Several quantiles come as a tuple of values, a single one as itself.
-    found = release if isinstance(release, tuple) else (release,)
+    # Several quantiles come together, a single one as itself.
+    found = release if isinstance(release, QuantileValues) else (release,)
     least = -math.inf if asked.lower == "none" else float(asked.lower)
     rows = []
     for share, one in zip(q, found, strict=True):

@@ -99,8 +99,7 @@ def read_releases(releases: Sequence[Any]) -> list[Told]:
         If something is no release.
     """
     given: Any = releases
-    # Several quantiles are a tuple, and one release.
-    if not isinstance(given, list | tuple) or isinstance(given, Tabular):
+    if not isinstance(given, list | tuple):
         raise InvalidParameter(
             f"make_report.releases must be a list of releases; got {shown(given)}. Put a single one into "
             "a list."
@@ -265,15 +264,10 @@ def _list_group(row: Any) -> list[Any]:
     if not isinstance(row, Mapping) or "release" not in row:
         return [row]
     found = row["release"]
-    parts = found if isinstance(found, list) else [found]
-    shares = _find_shares(parts[0]) if len(parts) > 1 else []
-    named = []
-    for place, one in enumerate(parts):
-        if not isinstance(one, Mapping):
-            return [None]
-        share = {"q": shares[place]} if place < len(shares) else {}
-        named.append({"item": row.get("item")} | share | _name_figures(one))
-    return named
+    if not isinstance(found, Mapping):
+        return [None]
+    item: dict[str, Any] = {"item": row.get("item")}
+    return [item | dict(one) if isinstance(one, Mapping) else None for one in _list_rows(found)]
 
 
 def _find_shares(said: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sordino.data import PrivacyUnit
 from sordino.errors import InvalidParameter
+from sordino.estimators import QuantileValues
 from sordino.releases import Values, plain
 from sordino.session.local import Reported
 from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_total
@@ -35,7 +36,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     """
     said = release.to_dict()
     # What stands beside the rows of a release is about all of them.
-    listed = isinstance(release, tuple) or "rows" in said
+    listed = isinstance(release, QuantileValues) or "rows" in said
     beside = {name: said[name] for name in said.keys() - _IN_FACTS - {"rows", "values"}} if listed else {}
     rows = [plain(record) for record in release.list_records()]
     facts = list_facts(
@@ -51,8 +52,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     # What a refined release adds is its epsilon; what all looks cost together stands beside it.
     facts |= list_total(release)
     facts |= list_noises(getattr(release, "mechanism", None))
-    # Several quantiles have one share, which each of them carries.
-    share = getattr(release[0] if isinstance(release, tuple) else release, "numbers_share", None)
+    share = getattr(release, "numbers_share", None)
     if share is not None:
         facts |= share.list_facts()
     # All rows of a release have the same names; one without rows has none.

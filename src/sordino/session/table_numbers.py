@@ -56,7 +56,7 @@ class GroupRow:
     item : str
         The label of the group.
     release : object
-        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue`, a
+        Its release, as without groups: a `QuantileValue`, `QuantileValues`, a `ClippedValue`, a
         `VarianceValue` or a `BoundedValue`. Its cost is that of the group alone.
     """
 

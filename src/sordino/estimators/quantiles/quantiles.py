@@ -12,7 +12,7 @@ and no comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -24,6 +24,7 @@ from sordino.cost import Cost, Pure, Range, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
+from sordino.estimators.columns.column_release import NumbersShare
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
     ColumnQuantiles,
@@ -45,10 +46,16 @@ _SHARE_DENOMINATOR = 1 << 20
 
 
 @final
-class QuantileValues(tuple[QuantileValue, ...], Tabular):
-    """The quantiles of one release, in rising order: a tuple that knows its mechanism and its whole cost.
+class QuantileValues(Tabular):
+    """The quantiles of one release, in rising order: as many values, with one mechanism and one cost.
 
-    The cost of each value is that of the whole release: they are not sold apart.
+    It has a length, can be indexed and iterated over, and taken apart: `low, middle, high = found`. The cost
+    of each value is that of the whole release: they are not sold apart.
+
+    Parameters
+    ----------
+    values : iterable of QuantileValue
+        One at least.
 
     Examples
     --------
@@ -59,7 +66,26 @@ class QuantileValues(tuple[QuantileValue, ...], Tabular):
     (3, True, True)
     """
 
-    __slots__ = ()
+    # No tuple: frames take a tuple for a list of columns, and would not ask for its rows.
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Iterable[QuantileValue]) -> None:
+        self._values = tuple(values)
+
+    def __iter__(self) -> Iterator[QuantileValue]:
+        """Iterate over the values."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._values)
+
+    def __getitem__(self, place: int) -> QuantileValue:
+        """Return the value of one quantile, by its place."""
+        return self._values[place]
+
+    def __repr__(self) -> str:
+        return f"QuantileValues({', '.join(map(repr, self._values))})"
 
     @property
     def mechanism(self) -> Any:
@@ -80,6 +106,11 @@ class QuantileValues(tuple[QuantileValue, ...], Tabular):
     def exact(self) -> bool:
         """True: the law computed in the audit is the law that is sampled."""
         return True
+
+    @property
+    def numbers_share(self) -> NumbersShare | None:
+        """How many rows held a number, which is told once for all values; None if nobody looked."""
+        return self[0].numbers_share
 
     @property
     def receipt(self) -> Receipt | None:

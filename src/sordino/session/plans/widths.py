@@ -158,9 +158,10 @@ def _list_parts(release: Any) -> Iterable[Any]:
     if hasattr(release, "budgets"):
         # Of groups: each has a release of its own, of several quantiles perhaps.
         return [part for row in release.rows for part in _list_parts(row.release)]
-    if isinstance(release, tuple):
-        return release
-    return release.rows if hasattr(release, "rows") else (release,)
+    if hasattr(release, "rows"):
+        return cast("Iterable[Any]", release.rows)
+    # Several quantiles come together.
+    return release if isinstance(release, Iterable) else (release,)
 
 
 def find_sizes(release: Any, names: Sequence[str]) -> dict[str, float]:
