@@ -94,11 +94,11 @@ def test_decimals_have_the_states_of_their_arrays(width, scale):
 def test_a_division_that_wraps_is_convicted(monkeypatch):
     """`div` of Spark is exact on whole numbers of 64 bits, and wraps in silence on decimals, under ANSI rules too."""
 
-    def divide(whole, divisor):
-        return f"(({whole}) div CAST('{divisor}' AS {spark_words.WIDE}))"
+    def divide(whole, divisor, wide):
+        return f"(({whole}) div CAST('{divisor}' AS {wide}))"
 
     values = decimals(GRIDS["signed"], 38, 0)
-    monkeypatch.setattr(spark_words, "_divide", divide)
+    monkeypatch.setattr(spark_words, "divide", divide)
     monkeypatch.setattr(
         "support.number_states.STEPS", [StepRange(low=-(1 << 52), high=1 << 52, step=1 << 62)]
     )

@@ -15,15 +15,23 @@ import numpy as np
 
 from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
+from sordino.data.questions.step_query import StepRange, write_ladder_steps
+from sordino.data.sources.bounded_words import (
+    NUMBER,
+    WIDE,
+    clamp_end,
+    divide,
+    write_float_steps,
+    write_known_steps,
+    write_steps,
+    write_whole,
+    write_wide_totals,
+)
 from sordino.data.sources.datafusion_condition import write_condition
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.words import LONGEST_LABEL, Words
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.step_ladder import StepLadder
-
-WIDE = "DECIMAL(38,0)"
-"""The type of sums: its 127 bits hold squares of 2^32 steps in 2^62 rows."""
 
 _WIDER = "DECIMAL(60,0)"
 """The type of quotients: a division takes four digits more than its operands have."""
@@ -47,7 +55,7 @@ DATAFUSION_WORDS = Words(
     text="CAST({} AS VARCHAR)",
     # It writes exponents otherwise.
     float_text=None,
-    number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
+    number=NUMBER,
     drawn=f"({_FIRST_60_BITS})",
     wide=f"CAST({{}} AS {WIDE})",
     shown="CAST({} AS VARCHAR)",
@@ -108,10 +116,6 @@ def _cast(number: str, kind: NumberKind) -> str:
     return f"CAST('{number}' AS {write_type(kind.name)})"
 
 
-def _whole(number: int, kind: str = "BIGINT") -> str:
-    return f"CAST('{number}' AS {kind})"
-
-
 def _write_cut(kind: NumberKind, edge: Fraction) -> str | None:
     cut = kind.cut(edge)
     return None if cut is None else _cast(cut, kind)
@@ -119,75 +123,42 @@ def _write_cut(kind: NumberKind, edge: Fraction) -> str | None:
 
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`, a whole number of 64 bits; NULL if it is missing."""
-    least, most = (_write_cut(kind, end * ends.step) for end in (ends.low, ends.high))
-    above = f" WHEN x >= {most} THEN {_whole(ends.high)}" if most is not None else ""
-    # No value of the kind reaches the lower end: all of them are clipped to it.
-    inside = ""
-    if least is not None:
-        steps = _write_float_steps(ends) if kind.scale is None else _write_exact_steps(kind, ends)
-        inside = f" WHEN x >= {least} THEN {steps}"
-    # What is missing comes first: it is no number below the lower end, and adds nothing.
-    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
+    write = _write_float_steps if kind.scale is None else partial(_write_exact_steps, kind)
+    return write_steps(ends, partial(_write_cut, kind), write)
 
 
 def _write_float_steps(ends: StepRange) -> str:
-    """Return floor(x / step) of a float, for values inside the ends.
-
-    A number that is smaller than a step is not divided: the quotient might underflow to 0.
-    """
-    # The step is a power of two, so the product with its inverse is the exact quotient.
-    one, per, low, high = (
-        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (ends.step, 1 / ends.step, ends.low, ends.high)
-    )
-    near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
-    # Moved into the ends, because nobody promises which branches are computed of which rows.
-    return f"CASE {near} ELSE CAST(floor(greatest({low}, least({high}, x * {per}))) AS BIGINT) END"
+    return write_float_steps(ends, "CAST(floor({}) AS BIGINT)")
 
 
 def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(x / step) of a whole number or a decimal, for values inside the ends."""
+    known = write_known_steps(kind, ends)
+    if known is not None:
+        return known
     scale = kind.scale or 0
     # The ends times 10^scale: whatever x is, it is moved between them before anything is computed.
-    low, high = (
-        int(min(max(-(-(end * ends.step * 10**scale) // 1), kind.smallest), kind.largest))
-        for end in (ends.low, ends.high)
-    )
+    low, high = (clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * 10**scale
-    # Such ends are within half of the last digit around 0: only 0 lies between them.
-    if factor > (1 << 53) * 10**scale:
-        return _whole(0)
-    # A step beyond every value of the type: the sign decides.
-    if factor == 1 and divisor > max(kind.largest, -kind.smallest):
-        return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
     if kind.name in _SHIFTED:
-        x = f"least(greatest(CAST(x AS BIGINT), {_whole(low)}), {_whole(high)})"
+        x = f"least(greatest(CAST(x AS BIGINT), {write_whole(low)}), {write_whole(high)})"
         # The product is within 2^53, and shifting rounds down.
-        return f"({x} * {_whole(factor)})" if factor > 1 else f"({x} >> {divisor.bit_length() - 1})"
+        return f"({x} * {write_whole(factor)})" if factor > 1 else f"({x} >> {divisor.bit_length() - 1})"
     # The digits are read as a text: a product of long decimals might not fit.
     digits = "replace(CAST(x AS VARCHAR), '.', '')" if scale else "x"
-    x = f"least(greatest(CAST({digits} AS {WIDE}), {_whole(low, WIDE)}), {_whole(high, WIDE)})"
+    x = f"least(greatest(CAST({digits} AS {WIDE}), {write_whole(low, WIDE)}), {write_whole(high, WIDE)})"
     # At most 2^53 times 10^18, which has 34 digits.
-    product = f"({x} * {_whole(factor, WIDE)})" if factor > 1 else x
-    return f"CAST({product} AS BIGINT)" if divisor == 1 else _divide(product, divisor)
-
-
-def _divide(whole: str, divisor: int) -> str:
-    """Return floor(whole / divisor) of a wide whole number, if it has 64 bits."""
-    by, wider = _whole(divisor, _WIDER), f"CAST({whole} AS {_WIDER})"
-    rest = f"({wider} % {by})"
-    # What the remainder leaves is divided without a rest.
-    return f"(CAST(({wider} - {rest}) / {by} AS BIGINT) - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)"
+    product = f"({x} * {write_whole(factor, WIDE)})" if factor > 1 else x
+    if divisor == 1:
+        return f"CAST({product} AS BIGINT)"
+    return divide(f"CAST({product} AS {_WIDER})", divisor, _WIDER)
 
 
 def _write_totals(
     kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
 ) -> str:
-    # A sum of whole numbers of 64 bits would go around the end.
-    def write_wide(ends: StepRange) -> str:
-        return f"CAST({_write_steps(kind, ends)} AS {WIDE})"
-
-    return added_up(write_wide, ranges, rows, grouped, squares=squares, wide=WIDE)
+    return write_wide_totals(partial(_write_steps, kind), ranges, rows, grouped=grouped, squares=squares)
 
 
 DATAFUSION = Dialect(

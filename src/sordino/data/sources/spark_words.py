@@ -15,15 +15,23 @@ import numpy as np
 
 from sordino.data.questions.bucket_query import X_AS_DOUBLE, BucketQuery, Scale
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
+from sordino.data.questions.step_query import StepRange, write_ladder_steps
+from sordino.data.sources.bounded_words import (
+    NUMBER,
+    WIDE,
+    clamp_end,
+    divide,
+    write_float_steps,
+    write_known_steps,
+    write_steps,
+    write_whole,
+    write_wide_totals,
+)
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.spark_condition import write_condition
 from sordino.data.sources.words import LONGEST_LABEL, WHOLE_NUMBERS, Words
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.step_ladder import StepLadder
-
-WIDE = "DECIMAL(38,0)"
-"""The widest exact type: a sum of 10^22 rows of 2^52 steps fits."""
 
 _DIGITS = 38
 
@@ -38,7 +46,7 @@ SPARK_WORDS = Words(
     readable="try_validate_utf8({})",
     # Which decimal is written depends on the version of Java.
     float_text=None,
-    number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
+    number=NUMBER,
     drawn="CAST(conv(substr(sha2({}, 256), 1, 15), 16, 10) AS BIGINT)",
     wide=f"CAST({{}} AS {WIDE})",
     shown="CAST({} AS STRING)",
@@ -81,7 +89,7 @@ def _write_digits(x: str, kind: NumberKind) -> str:
     if kind.largest <= _EASY:
         # The nearest float to u / 10^s, times 10^s, lies within 2^-52 of u, in proportion: less than 1/8.
         return f"CAST(rint(CAST({x} AS DOUBLE) * CAST('1e{scale}' AS DOUBLE)) AS BIGINT)"
-    return f"CAST({x} * {_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
+    return f"CAST({x} * {write_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
 
 
 def _held(kind: NumberKind) -> str:
@@ -141,7 +149,7 @@ def _propose(kind: NumberKind, scale: Scale, cuts: int) -> str:
     if _is_short(kind):
         place = place.replace(X_AS_DOUBLE, f"({X_AS_DOUBLE} / CAST('1e{kind.scale}' AS DOUBLE))")
     # The second edge stands at the first cell. The place is moved into public ends before `floor`.
-    near = f"{place} - {_whole(int(scale.cells[0]) - 2)}"
+    near = f"{place} - {write_whole(int(scale.cells[0]) - 2)}"
     return f"floor(greatest(CAST(0 AS DOUBLE), least(CAST({cuts} AS DOUBLE), {near})))"
 
 
@@ -157,10 +165,12 @@ def _write_sum(steps: str) -> str:
     A sum of decimals takes five times as long.
     """
     pieces = [f"shiftright({steps}, {3 * _PIECE})"]
-    pieces += [f"shiftright({steps}, {place * _PIECE}) & {_whole((1 << _PIECE) - 1)}" for place in (2, 1, 0)]
+    pieces += [
+        f"shiftright({steps}, {place * _PIECE}) & {write_whole((1 << _PIECE) - 1)}" for place in (2, 1, 0)
+    ]
     total = f"CAST(coalesce(sum({pieces[0]}), 0) AS {WIDE})"
     for piece in pieces[1:]:
-        shifted = f"CAST({total} * {_whole(1 << _PIECE, 'DECIMAL(4,0)')} AS {WIDE})"
+        shifted = f"CAST({total} * {write_whole(1 << _PIECE, 'DECIMAL(4,0)')} AS {WIDE})"
         total = f"({shifted} + CAST(coalesce(sum({piece}), 0) AS DECIMAL(19,0)))"
     return total
 
@@ -178,50 +188,26 @@ def _hold(kind: NumberKind, cut: str) -> str:
 
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`, a whole number of 64 bits; NULL if it is missing."""
-    least, most = (_write_cut(kind, end * ends.step) for end in (ends.low, ends.high))
-    above = f" WHEN x >= {most} THEN {_whole(ends.high)}" if most is not None else ""
-    # No value of the kind reaches the lower end: all of them are clipped to it.
-    inside = ""
-    if least is not None:
-        write = _write_float_steps if kind.scale is None else partial(_write_exact_steps, kind)
-        inside = f" WHEN x >= {least} THEN {write(ends)}"
-    # What is missing comes first: it is no number below the lower end, and adds nothing.
-    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
-
-
-def _whole(number: int, kind: str = "BIGINT") -> str:
-    return f"CAST('{number}' AS {kind})"
+    write = _write_float_steps if kind.scale is None else partial(_write_exact_steps, kind)
+    return write_steps(ends, partial(_write_cut, kind), write)
 
 
 def _write_float_steps(ends: StepRange) -> str:
-    """Return floor(x / step) of a float, for values inside the ends.
-
-    A number that is smaller than a step is not divided: the quotient might underflow to 0.
-    """
-    # The step is a power of two, so the product with its inverse is the exact quotient.
-    one, per, low, high = (
-        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (ends.step, 1 / ends.step, ends.low, ends.high)
-    )
-    near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
-    # `floor` gives whole numbers of 64 bits, and fails beyond: so the quotient is moved into the ends first.
-    return f"CASE {near} ELSE floor(greatest({low}, least({high}, x * {per}))) END"
+    # `floor` gives whole numbers of 64 bits.
+    return write_float_steps(ends, "floor({})")
 
 
 def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(x / step) of a whole number or a decimal, for values inside the ends."""
-    scale = kind.scale or 0
+    known = write_known_steps(kind, ends)
+    if known is not None:
+        return known
     # The ends as values of the kind: whatever x is, it is moved between them before anything is computed.
-    low, high = (_clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
+    low, high = (clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator
-    # Such ends are within half of the last digit around 0: only 0 lies between them.
-    if factor > (1 << 53) * 10**scale:
-        return _whole(0)
-    # A step beyond every value of the type: the sign decides.
-    if divisor > 1 and divisor * 10**scale > max(kind.largest, -kind.smallest):
-        return f"CASE WHEN x >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
     if _is_short(kind):
-        return _write_short_steps(ends, low, high, scale)
+        return _write_short_steps(ends, low, high, kind.scale or 0)
     if kind.name in WHOLE_NUMBERS:
         x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
         # The product is within 2^53, and shifting rounds down.
@@ -232,15 +218,20 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
 def _write_short_steps(ends: StepRange, low: int, high: int, scale: int) -> str:
     """Return the same of a decimal without its point, with ends that are given so, too."""
     factor, by = ends.step.denominator, ends.step.numerator * 10**scale
-    x, most = f"least(greatest(x, {_whole(low)}), {_whole(high)})", max(abs(low), abs(high))
+    x, most = f"least(greatest(x, {write_whole(low)}), {write_whole(high)})", max(abs(low), abs(high))
     if most * factor < 1 << 60:
-        product = f"({x} * {_whole(factor)})" if factor > 1 else x
+        product = f"({x} * {write_whole(factor)})" if factor > 1 else x
         # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted above 0.
         lift = -(-most * factor // by)
-        return f"(({product} + {_whole(lift * by)}) div {_whole(by)} - {_whole(lift)})" if by > 1 else product
+        return (
+            f"(({product} + {write_whole(lift * by)}) div {write_whole(by)} - {write_whole(lift)})"
+            if by > 1
+            else product
+        )
     # At most 2^53 times 10^18, which has 34 digits.
     digits = f"CAST({x} AS DECIMAL({len(str(most))},0))"
-    return _divide(f"CAST({digits} * {_whole(factor, f'DECIMAL({len(str(factor))},0)')} AS {WIDE})", by)
+    product = f"CAST({digits} * {write_whole(factor, f'DECIMAL({len(str(factor))},0)')} AS {WIDE})"
+    return divide(product, by, WIDE)
 
 
 def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
@@ -253,15 +244,16 @@ def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int)
         # Within the ends of 64 bits it is a whole number like others.
         if most < 1 << 62:
             return _shift(f"CAST({below} AS BIGINT)", divisor)
-        return _divide(below, divisor)
+        return divide(below, divisor, WIDE)
     more = len(str(factor))
     value = _decimal(most, scale)
     if len(str(most // 10**scale)) + scale + more + 1 <= _DIGITS:
-        return f"CAST(floor(CAST({x} AS {value}) * {_whole(factor, f'DECIMAL({more},0)')}) AS BIGINT)"
+        return f"CAST(floor(CAST({x} AS {value}) * {write_whole(factor, f'DECIMAL({more},0)')}) AS BIGINT)"
     # The type of the product would have too many digits before the point, all of them 0. So the digits are
     # multiplied without their point: at most 2^53 times 10^18, which has 34.
     digits = f"CAST(replace(CAST({x} AS STRING), '.', '') AS DECIMAL({len(str(most))},0))"
-    return _divide(f"CAST({digits} * {_whole(factor, f'DECIMAL({more},0)')} AS {WIDE})", 10**scale)
+    product = f"CAST({digits} * {write_whole(factor, f'DECIMAL({more},0)')} AS {WIDE})"
+    return divide(product, 10**scale, WIDE)
 
 
 def _decimal(most: int, scale: int) -> str:
@@ -272,22 +264,6 @@ def _decimal(most: int, scale: int) -> str:
 def _shift(whole: str, divisor: int) -> str:
     """Return floor(whole / divisor) of a whole number of 64 bits; the divisor is a power of two."""
     return f"shiftright({whole}, {min(divisor.bit_length() - 1, 63)})" if divisor > 1 else whole
-
-
-def _divide(whole: str, divisor: int) -> str:
-    """Return floor(whole / divisor) of a wide whole number, if it has 64 bits.
-
-    Never by `div`, which wraps on decimals. What the remainder leaves is divided without a rest.
-    """
-    by = _whole(divisor, WIDE)
-    rest = f"({whole} % {by})"
-    return f"(CAST(({whole} - {rest}) / {by} AS BIGINT) - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)"
-
-
-def _clamp_end(kind: NumberKind, end: Fraction) -> int:
-    """Return the least value of the kind at or above an end, times 10^scale, and within the kind."""
-    whole = -(-(end * 10 ** (kind.scale or 0)) // 1)
-    return int(min(max(whole, kind.smallest), kind.largest))
 
 
 def _unscaled(number: int, kind: NumberKind) -> str:
@@ -301,11 +277,8 @@ def _unscaled(number: int, kind: NumberKind) -> str:
 def _write_totals(
     kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
 ) -> str:
-    # A sum of whole numbers of 64 bits could overflow, which is an error.
-    def write_wide(ends: StepRange) -> str:
-        return f"CAST({_write_steps(kind, ends)} AS {WIDE})"
-
-    return added_up(write_wide, ranges, rows, grouped, squares=squares, text="STRING", wide=WIDE)
+    steps = partial(_write_steps, kind)
+    return write_wide_totals(steps, ranges, rows, grouped=grouped, squares=squares, text="STRING")
 
 
 SPARK = Dialect(
