@@ -65,7 +65,7 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     # How wide a sum will be depends on data: what a dry run assumes is not looked at here.
     assert lines[3] == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
     assert lines[4].startswith(
-        "Together epsilon 2; account shop has epsilon 10 left. At epsilon = 2 a reader who"
+        "Together epsilon 2; account shop has epsilon 10 left, and epsilon 8 after this run. At epsilon = 2"
     )
     assert [line for line in lines if line.startswith("Reading")] == [
         f"Reading for {name}." for name in NAMES
@@ -334,6 +334,10 @@ ANSWERS = [
     ("goal", "top 3 right with 90 %"),
     ("goal", "±20"),
     ("Kind", "sum"),
+    ("column", "price"),
+    # No release could begin with these: all of them are asked for again.
+    ("cap", "[0.5, 0.9]"),
+    ("lower", "0"),
     ("column", "price"),
     ("cap", "1000"),
     ("lower", "0"),

@@ -11,7 +11,8 @@ import pytest
 
 import sordino as sd
 from sordino.plan.goals import GRID, Reached, Search, find_place, parse_goal
-from sordino.session.plans.planner import Planner
+from sordino.session.plans import planner
+from sordino.session.plans.shapes import parse_shape
 
 LABELS = [f"i{place:02}" for place in range(20)]
 ROWS = pl.DataFrame({"u": ["a", "b", "c"], "item": ["i00", "i01", "i00"], "x": [1.0, 2.0, 3.0]})
@@ -274,5 +275,41 @@ def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
 
 def test_a_goal_of_the_interval_alone_is_convicted(session, monkeypatch):
     """Broken twin: how far the figure lies from that of all rows is not looked at."""
-    monkeypatch.setattr(Planner, "_find_truths", lambda *_: None)
+    monkeypatch.setattr(planner, "OF_CLIPPED", ())
     assert ask_mean(session, "±2").epsilon < 0.001
+
+
+# ---- the right items ---------------------------------------------------------------------------------------
+
+
+def find_true_chance(shape, k, epsilon, runs=20_000):
+    """Return how often the k largest of 20 counts are named, by noise of another route."""
+    counts = np.sort(parse_shape(shape).list_counts(len(LABELS), 2000))[::-1]
+    law = sd.NoisyTopK(k=k, epsilon=epsilon, sensitivity=sd.COUNTING).noise
+    draws = np.random.default_rng(5).geometric(-math.expm1(-float(law.rate)), (runs, counts.size)) - 1
+    best = np.argpartition(counts + draws, -k, axis=1)[:, -k:]
+    return (counts[best] >= counts[k - 1]).all(axis=1).mean()
+
+
+@pytest.mark.parametrize("wish", [0.9, 0.99, 0.999])
+@pytest.mark.parametrize("shape", ["zipf:1.1", "geometric:0.8", "steps:3x200,17x80"])
+def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
+    """Of what a search has found an estimate is as likely too high as too low: a standard error is kept free."""
+    goal = f"top 3 right with {100 * wish:g} %"
+    plan = session.plan.top_k("item", k=3, domain=LABELS, method="gaps", like=shape, rows=2000, goal=goal)
+    # Half of it chooses; the other half measures what was chosen.
+    true = find_true_chance(shape, 3, plan.epsilon / 2)
+    slack = 3 * math.sqrt(wish * (1 - wish) / 20_000)
+    assert true >= wish - slack
+    # And no more is paid for it than for half as many mistakes.
+    assert find_true_chance(shape, 3, 0.75 * plan.epsilon / 2) < wish
+
+
+def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
+    ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:1.1", "rows": 2000}
+    found = [
+        session.plan.top_k("item", goal=f"right with {wish} %", **ask).epsilon for wish in (90, 99, 99.9)
+    ]
+    assert found == sorted(set(found))
+    with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches"):
+        session.plan.top_k("item", goal="right with 99.99999 %", **ask)

@@ -79,6 +79,45 @@ def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     assert row.off <= 0.02 * figure(PUBLIC["x"])
 
 
+HEAVY = pl.DataFrame(
+    {"u": [f"u{n}" for n in range(2001)], "g": ["p"] * 2001, "x": [10.0] * 2000 + [999_000.0]}
+)
+TWICE = pl.concat([PUBLIC, PUBLIC])
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
+    """One row in two thousand holds nearly all: a release of them misses it, however much epsilon it has."""
+    plan = getattr(session.plan, kind)("x", lower=0, cap=1e6, epsilon=1, like=HEAVY, runs=3)
+    [row] = plan.rows
+    assert row.off == pytest.approx(FIGURES[kind](HEAVY["x"]), rel=0.05)
+    assert row.held == 0
+    with pytest.raises(sd.InvalidParameter, match="some epsilon reaches.*assumed: data like a public frame"):
+        getattr(session.plan, kind)("x", lower=0, cap=1e6, goal="10 %", like=HEAVY, runs=3)
+
+
+def test_it_is_that_of_the_rows_that_count_between_the_public_ends(session):
+    """Of each unit one row counts, and what lies above the cap counts as the cap: both is said as left out."""
+    [once] = session.plan.sum("x", epsilon=100, **COLUMN, like=PUBLIC, runs=3).rows
+    plan = session.plan.sum("x", epsilon=100, **COLUMN, like=TWICE, runs=3)
+    [twice] = plan.rows
+    assert (once.held, twice.held) == (1, 1)
+    assert "rows of a unit beyond 1" in str(plan)
+    [low] = session.plan.mean("x", epsilon=50, lower=0, cap=20, like=PUBLIC, runs=3).rows
+    assert low.off < 1
+
+
+def test_groups_that_nobody_listed_have_counts_of_a_usual_shape(session):
+    """Nobody said how their counts fall; all alike none would be found."""
+    plan = session.plan.sum("x", epsilon=2, **COLUMN, **UNLISTED)
+    assert {row.like for row in plan.rows} == {"flat", "lognormal"}
+    nothing = session.plan.sum("x", epsilon=0.001, **COLUMN, **UNLISTED)
+    assert not nothing.rows
+    assert "No figure is expected" in str(nothing)
+    assert "Assumed: 10,000 rows" in str(nothing)
+    assert session.plan.mean("x", goal="±60", **COLUMN, **UNLISTED, runs=3).epsilon < 9
+
+
 def test_bounded_figures_are_compared_too(session):
     within = sd.Session(ROWS, unit=sd.PrivacyUnit.row(), ledger=None)
     [wide] = within.plan.sum("x", epsilon=1, **COLUMN, **BOUNDED, like="flat").rows

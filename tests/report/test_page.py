@@ -332,6 +332,12 @@ def test_of_an_account_days_are_told_and_neither_seconds_nor_the_source():
     assert "charge 2" in seen.text
 
 
+def test_a_figure_made_of_releases_is_refused_in_words():
+    session = sd.Session(ROWS, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(3))
+    with pytest.raises(sd.InvalidParameter, match="must be a release; got 'DerivedValue', which was made of"):
+        make_report([session.count(epsilon=1) + 1])
+
+
 def test_runs_of_one_study_are_told_apart():
     told = account()
     for number, charge in enumerate(told["charges"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import pytest
@@ -108,6 +109,34 @@ def test_the_line_is_that_of_the_key(tmp_path, key, part):
     wanted = [number for number, one in enumerate(text.splitlines(), 1) if one.startswith(part)]
     assert line in wanted
     assert Document(path).find_line((*key, "nothing")) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ('{file = "items.csv"', '{fil = "items.csv"', "domain ="),
+        ('title = "A shop"', "title = 3", "title"),
+        ('title = "A shop"', 'title = "A shop"\ndocs = "javascript:1"', "docs"),
+    ],
+)
+def test_it_is_also_that_of_what_stands_in_a_table_in_a_line(tmp_path, old, new, part):
+    text = STUDY.replace(old, new, 1)
+    assert refused(tmp_path, text).startswith(f"line {line_of(text, part)}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "says"),
+    [
+        ('column = "customer"', 'column = "custmer"', 'column = "custmer"', "Did you mean 'customer'"),
+        ('{price = "decimal(9,2)"}', '{prise = "decimal(9,2)"}', "[source]", "CsvFormat.types"),
+    ],
+)
+def test_what_the_table_lacks_has_the_line_where_it_was_named(tmp_path, old, new, part, says):
+    text = STUDY.replace(old, new, 1)
+    study = sd.Study.load(put_shop(tmp_path, text))
+    with pytest.raises(sd.InvalidParameter, match=re.escape(says)) as error:
+        study.plan()
+    assert f", line {line_of(text, part)}: " in str(error.value)
 
 
 def test_a_study_that_spends_more_than_it_says_is_refused(tmp_path):

@@ -13,6 +13,7 @@ from sordino.cli.output import write_sheet
 from sordino.cli.work import open_account
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
+from sordino.session.plans.plan import NOTHING
 from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
@@ -26,8 +27,8 @@ ASSUMED = (
     "wider than the widest, if the data are as assumed."
 )
 OFF = (
-    "off: how far the figure of a run lay at most from that of all rows of the same data; held: the share of "
-    "the intervals that held that one. They are about rows clipped to what was found."
+    "off: how far the figure of a run lay at most from the one without noise, of the rows that count and "
+    "between the public ends; held: the share of the intervals that held that one."
 )
 BARE = "No figure has an interval with an end: nothing is measured, or with too little epsilon."
 KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
@@ -118,9 +119,12 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
     bare = all(row.typical is row.widest is row.standard_error is None for row in plan)
     # What is the same for all data need not be said three times.
     known = all(row.narrowest == row.widest for row in plan)
-    told = [KNOWN if all(row.sure == 1 for row in plan) else ASSUMED] if rows else []
+    wide = any(row.widest is not None or row.typical is not None for row in plan)
+    told = [KNOWN if all(row.sure == 1 for row in plan) else ASSUMED] if wide else []
     if bare and rows:
         told = [BARE]
+    if plan.is_empty:
+        told = [NOTHING]
     told += [OFF] * any(row.off is not None for row in plan)
     sheet = Sheet(
         facts=facts,

@@ -24,9 +24,11 @@ from sordino.constraints import COUNT, POSITIVE, did_you_mean
 from sordino.cost import Pure
 from sordino.cost.odds import say_odds_of
 from sordino.data import PrivacyUnit, Source, open_source
-from sordino.errors import InvalidParameter, LedgerError
+from sordino.entropy import SYSTEM
+from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Budget, Ledger
 from sordino.plan.goals import parse_goal
+from sordino.session.desk import Desk
 from sordino.session.request import Request
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_parameters, list_required
 from sordino.study.template import TO_COMPLETE, Draft, write_study
@@ -123,7 +125,7 @@ def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, 
         "epsilon": epsilon,
         "ledger": ledger,
         "account": account,
-        "releases": _ask_releases(opened, folder),
+        "releases": _ask_releases(opened, folder, _make_unit(unit)),
     }
 
 
@@ -156,10 +158,12 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
     """Make the account, if it is not there and that is wanted."""
     url = ledger if "://" in ledger else str(folder / ledger)
     try:
-        Ledger.open(url, account=account)
+        known = Ledger.open(url, account=account).statement(charges=False)
     except LedgerError:
         pass
     else:
+        left = f"{known.measure} {float(known.remaining):.6g}"
+        say(f"  It has {left} left, from which each run takes its part.")
         return
     say("There is no such account. It has a budget for its whole life, from which each run takes its part.")
 
@@ -174,7 +178,11 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
     _ask("Make it now? Its budget as an epsilon; or no", make, "no")
 
 
-def _ask_releases(opened: Source, folder: Path) -> list[dict[str, Any]]:
+def _make_unit(said: dict[str, Any]) -> PrivacyUnit:
+    return PrivacyUnit.row() if "row" in said else PrivacyUnit(**said)
+
+
+def _ask_releases(opened: Source, folder: Path, unit: PrivacyUnit) -> list[dict[str, Any]]:
     say(
         f"Releases: {', '.join(list_kinds())}. They share the budget evenly; one with a goal takes what that "
         "needs."
@@ -194,10 +202,12 @@ def _ask_releases(opened: Source, folder: Path) -> list[dict[str, Any]]:
                 return found
             say("  A study must have at least one release.")
             continue
-        found.append(_ask_release(str(kind), opened, folder, [one["name"] for one in found]))
+        found.append(_ask_release(str(kind), opened, folder, unit, [one["name"] for one in found]))
 
 
-def _ask_release(name: str, opened: Source, folder: Path, taken: list[str]) -> dict[str, Any]:
+def _ask_release(
+    name: str, opened: Source, folder: Path, unit: PrivacyUnit, taken: list[str]
+) -> dict[str, Any]:
     """Ask for what a release of a kind needs, until it is one."""
     kind = find_kind(name)
     meanings = list_parameters(kind)
@@ -209,7 +219,9 @@ def _ask_release(name: str, opened: Source, folder: Path, taken: list[str]) -> d
         }
         try:
             request = build_request(kind, said, Fraction(1), str(folder))
-        except InvalidParameter as error:
+            # As far as a release goes before its charge: what fits no estimator is said now, too.
+            Desk(opened, unit, None, SYSTEM).start(request)
+        except SordinoError as error:
             say(f"  {error}")
             continue
         goal = _ask(

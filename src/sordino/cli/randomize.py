@@ -271,7 +271,7 @@ def _write_plan(
             like=run.like,
             rows=run.like_rows,
         )
-    write_plan(plan, run)
+    write_plan(replace(plan, goal=run.goal), run)
 
 
 def _randomize_stdin(

@@ -77,7 +77,7 @@ def _say_plan(plan: StudyPlan) -> None:
         say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {widths}")
     say(
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
-        f"{float(plan.remaining):.6g} left. {plan.odds}"
+        f"{float(plan.remaining):.6g} left{_say_after(plan)}. {plan.odds}"
     )
     if not can_draw():
         say("The folder will have no report.html, which needs: pip install 'sordino[report]'.")

@@ -119,6 +119,11 @@ def read_releases(releases: Sequence[Any]) -> list[Told]:
 
 
 def _read_release(release: Any, name: str) -> Told:
+    if isinstance(release, Tabular) and not hasattr(release, "cost"):
+        raise InvalidParameter(
+            f"{name} must be a release; got {shown(type(release).__name__)}, which was made of releases. "
+            "Report these."
+        )
     if isinstance(release, Tabular):
         return _read_object(release)
     if not isinstance(release, Mapping):

@@ -221,7 +221,13 @@ class Starter:
         if runs:
             # Where they do not fit by themselves no goal is to blame.
             first, *others = runs.values()
-            first.preview(others)
+            try:
+                first.preview(others)
+            except BudgetExceeded as error:
+                refused = BudgetExceeded(f"All releases with an epsilon of their own, together: {error}")
+            else:
+                return runs
+            raise refused
         return runs
 
     def _seek(

@@ -151,7 +151,9 @@ class Study:
         top = {name: document.tree[name] for name in list_names(StudyTable) if name in document.tree}
         if "name" not in top:
             document.refuse((), "study.name must be given; got none.")
-        head: StudyTable = guard(document, ("name",), lambda: StudyTable(**top))
+        for name, value in top.items():
+            guard(document, (name,), lambda said={"name": top["name"], name: value}: StudyTable(**said))
+        head = StudyTable(**top)
         self.name, self.title, self.digest = head.name, head.title, document.digest
         self._docs = head.docs
         self.unit = read_unit(document)
@@ -299,7 +301,18 @@ class Study:
 
     def _open_starter(self, ledger: Ledger) -> Starter:
         path, form, memory, temp = self._source
-        source = open_source(path, csv=form, memory_limit=memory, temp_limit=temp)
+        source = guard(
+            self._document,
+            ("source",),
+            lambda: open_source(path, csv=form, memory_limit=memory, temp_limit=temp),
+        )
+        if self.unit.column is not None:
+            column = self.unit.column
+            guard(
+                self._document,
+                ("unit", "column"),
+                lambda: source.label_index(column, "The column of the unit"),
+            )
         desk = Desk(source, self.unit, ledger, SYSTEM, form=form)
         return Starter(self._document, self.budget, form, desk)
 

@@ -95,7 +95,8 @@ def assume(request: Request[Any], private: Source, form: CsvFormat, *, like: Any
             # How many there are decides how large the noise is.
             listed += f", {ASSUMED:,} labels"
         return Assumption(
-            tuple(MadeUp(shape, number) for shape in shapes), f"{number:,} {what}, like {listed}"
+            tuple(MadeUp(shape, number, of_column=of_column) for shape in shapes),
+            f"{number:,} {what}, like {listed}",
         )
     check_rows(request.name, like, rows)
     text, source = _open_public(request, private, form, like)

@@ -9,7 +9,7 @@ import numpy as np
 from sordino.constraints import to_fraction
 from sordino.entropy import Seeded
 from sordino.mechanisms import HistogramTopK, NoisyTopK
-from sordino.plan.chosen import Chances, simulate_top
+from sordino.plan.chosen import RUNS, Chances, simulate_top
 from sordino.session.plans.dry_run import Draw
 
 _CHOICES = 200
@@ -43,7 +43,8 @@ def simulate_choice(request: Any, draw: Draw, wanted: int) -> Chances:
         threshold = getattr(mechanism, "threshold", None)
         floor = None if threshold is None else float(to_fraction(threshold))
         k = min(mechanism.k, values.size)
-        return simulate_top(values, k, mechanism.noise, float(mechanism.step), floor=floor)
+        runs = max(RUNS, wanted)
+        return simulate_top(values, k, mechanism.noise, float(mechanism.step), floor=floor, runs=runs)
     return _play(request, draw, wanted)
 
 

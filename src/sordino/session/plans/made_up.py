@@ -61,11 +61,14 @@ class MadeUp:
         About how many rows, or pairs of a unit and an item, there are.
     seed : int
         Which numbers of a column are drawn.
+    of_column : bool
+        Whether the shape is that of the numbers of a column. It says nothing of its groups then.
     """
 
     shape: Shape
     rows: int
     seed: int = 0
+    of_column: bool = False
 
     @property
     def text(self) -> str:
@@ -101,8 +104,7 @@ class MadeUp:
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
         """Return the counts of labels that nobody listed, as an engine does: large enough ones, by label."""
-        # Of groups of a column: its shape need not say anything about labels.
-        shape = self.shape if self.shape.is_of_labels else parse_shape(OF_LABELS[0])
+        shape = parse_shape(OF_LABELS[0]) if self.of_column else self.shape
         counts = shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
         counts = counts[counts >= least][: None if best is None else best + 1]
         labels = sorted(f"item {place + 1:07}" for place in range(counts.size))

@@ -14,6 +14,8 @@ from sordino.session.plans.widths import PlannedFigure
 from sordino.sheet import describe_spent, list_spent
 from sordino.tabular import Kind, Record, Tabular, list_row_columns
 
+NOTHING = "No figure is expected: with so little epsilon nothing is found of what is assumed."
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,13 @@ class Plan(Tabular):
 
     def list_figures(self) -> list[str]:
         """Return how wide intervals will be, a sentence for each kind of figure."""
-        return [say_figure(row) for row in self.rows]
+        nothing = [NOTHING] if self.is_empty else []
+        return [say_figure(row) for row in self.rows] or nothing
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is expected of what is assumed: no group is found, for one."""
+        return not self.rows and not self.choices and bool(self.assumed)
 
     def list_choices(self) -> list[str]:
         """Return how likely the right items are named, a sentence for each assumption."""
@@ -180,13 +188,13 @@ def say_figure(row: PlannedFigure) -> str:
 
 
 def _say_off(row: PlannedFigure) -> str:
-    """Return how far figures lie from those of all rows, and how often intervals reach as far."""
+    """Return how far figures lie from those without noise, and how often intervals reach as far."""
     if row.off is None or row.held is None:
         return ""
     # Of few runs: rounded down, as everywhere.
     return (
-        f"; off the figure of all rows by {row.off:.6g} at most, which {math.floor(100 * row.held)} % of the "
-        "intervals held"
+        f"; off the figure without noise by {row.off:.6g} at most, which {math.floor(100 * row.held)} % of "
+        "the intervals held"
     )
 
 

@@ -15,9 +15,9 @@ from sordino.plan.goals import GRID, Goal, Reached, Search
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.assumed import Assumption, assume
 from sordino.session.plans.choices import simulate_choice
-from sordino.session.plans.dry_run import Answers, DryRun, Outcome
+from sordino.session.plans.dry_run import DryRun, Outcome
 from sordino.session.plans.plan import Plan, PlannedChoice
-from sordino.session.plans.ruler import Ruler, check_goal
+from sordino.session.plans.ruler import Ruler, check_goal, count_choices
 from sordino.session.plans.rules import list_rules
 from sordino.session.plans.runs import Runs, count_runs
 from sordino.session.plans.truths import OF_CLIPPED, Truths
@@ -29,9 +29,6 @@ from sordino.session.plans.widths import (
     name_figures,
 )
 from sordino.session.request import CONFIDENCE, Request
-
-_NO_NOISE = Fraction(1000)
-"""An epsilon with which figures are nearly those of all rows."""
 
 
 @final
@@ -101,6 +98,8 @@ class Planner:
         """
         check_goal(request, goal, like=like, rows=rows)
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
+        if goal.kind == "right":
+            prepared = replace(prepared, wanted=max(prepared.wanted, count_choices(goal)))
         # All that is wrong with the other parameters is said now, and the engine is asked once.
         first = DryRun(self._desk, request, self._before)
         ruler = Ruler(goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {})
@@ -129,13 +128,17 @@ class Planner:
         def look_closely(epsilon: Fraction) -> Reached:
             return look(epsilon, closely=True)
 
-        search = Search(request.name, goal, look, fits, ruler.describe, exact, look_closely)
+        def describe(value: float) -> str:
+            said = "" if exact else f" (assumed: {prepared.assumed.said})"
+            return f"{ruler.describe(value)}{said}"
+
+        search = Search(request.name, goal, look, fits, describe, exact, look_closely)
         epsilon = search.find()
         # The search takes what its own runs reach, by luck as well. How likely the right items are named is
         # told with its error. Of widths it is told how sure they are: so the plan is made of other runs. If
         # these do not reach the goal, an epsilon is looked for with which they do.
         turn = 0 if goal.kind == "right" else 1
-        afresh = self._prepare(request, prepared.assumed._replace(turn=turn), runs)
+        afresh = replace(prepared, assumed=prepared.assumed._replace(turn=turn), failed=[])
         plan = self._describe(start(epsilon), afresh)
         if not ruler.read(plan.rows, plan.choices).is_met:
             again = replace(search, look=lambda one: look(one, afresh))
@@ -149,7 +152,7 @@ class Planner:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         wanted = count_runs(request.name, runs, len(names) * len(assumed.answers))
-        return Runs(assumed, wanted, names, self._find_truths(request))
+        return Runs(assumed, wanted, names, Truths(request) if request.name in OF_CLIPPED else None)
 
     def _describe(self, run: DryRun, runs: Runs) -> Plan:
         # First, so that a release that does not fit is refused at once.
@@ -158,7 +161,7 @@ class Planner:
         law = self._find_law(run, _find_confidence(first))
         figures = runs.describe(run, first) if law is None else [law]
         choices = self._choose(run, runs)
-        depends = bool(choices) or any(row.like != ANY_DATA for row in figures)
+        depends = bool(choices) or law is None
         cost = compose(*(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts))
         request = cast("Any", run.request)
         return Plan(
@@ -191,17 +194,6 @@ class Planner:
                 if place == 0:
                     sizes[name, ANY_DATA] = size
         return sizes
-
-    def _find_truths(self, request: Request[Any]) -> Truths | None:
-        """Return what finds the figures of all rows; None of releases whose intervals are about all rows."""
-        if request.name not in OF_CLIPPED:
-            return None
-
-        def release(answers: Answers) -> Any:
-            asked = replace(cast("Any", request), epsilon=_NO_NOISE)
-            return DryRun(self._desk, asked, self._before, rehearsed=True).run(answers, seed=1).release
-
-        return Truths(request.name, release)
 
     # ---- choices -------------------------------------------------------------------------------------------
 

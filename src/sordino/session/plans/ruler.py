@@ -12,6 +12,9 @@ from sordino.plan.goals import Goal, Reached, describe_right
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
 
+# Of a choice that is wrong as seldom as wanted so many failures are seen; of very rare ones fewer.
+_FAILURES, _MOST_CHOICES = 40, 20_000
+
 
 @final
 @dataclass(frozen=True)
@@ -33,7 +36,9 @@ class Ruler:
         """Return how good that is, of the worst figure and the worst assumption."""
         amount = float(self.goal.amount)
         if self.goal.kind == "right":
-            return Reached(max((1 - one.right for one in choices), default=1.0), 1 - amount)
+            # An estimate is as likely too high as too low: it must be enough by one standard error.
+            worst = max((1 - one.right + one.error for one in choices), default=1.0)
+            return Reached(min(worst, 1.0), 1 - amount)
         return Reached(max((self._read_row(row) for row in rows), default=math.inf), amount)
 
     def _read_row(self, row: PlannedFigure) -> float:
@@ -52,10 +57,15 @@ class Ruler:
         return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
 
 
+def count_choices(goal: Goal) -> int:
+    """Return how often a choice is made to see whether it is right as often as a goal says."""
+    return min(_MOST_CHOICES, math.ceil(_FAILURES / (1 - goal.amount)))
+
+
 def find_reach_of(row: PlannedFigure) -> float:
     """Return how far a figure may lie off: half its widest interval; of a report two standard errors.
 
-    The interval of clipped rows may be narrow, and far from the figure of all rows. So it is no less than
+    The interval of clipped rows may be narrow, and far from the figure without noise. So it is no less than
     what the figures of the runs lay off.
     """
     if row.widest is not None:

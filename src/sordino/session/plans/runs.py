@@ -51,15 +51,17 @@ class Runs:
     names : tuple of str
         What the figures of a release are called.
     truths : Truths or None
-        Finds the figures of all rows, where intervals are about clipped ones.
+        Finds the figures without noise, where intervals are about clipped rows.
+    failed : list
+        Runs that were not good enough with some epsilon, the newest first: with the next one they are tried
+        first.
     """
 
     assumed: Assumption
     wanted: int
     names: tuple[str, ...]
     truths: Truths | None
-    # Runs that were not good enough with some epsilon: they are not with the next one, either.
-    _failed: list[_Place] = field(default_factory=list)
+    failed: list[_Place] = field(default_factory=list)
 
     def describe(self, run: DryRun, first: Outcome | None = None) -> list[PlannedFigure]:
         """Return the widths of all of them; `first` is a run of the first answers that was made before."""
@@ -86,12 +88,12 @@ class Runs:
         """
         first, worst = self.start(run), 0.0
         listed = [self._list_places(run, number) for number in range(len(self.assumed.answers))]
-        for place in dict.fromkeys([*self._failed, *chain(*listed)]):
+        for place in dict.fromkeys([*self.failed, *chain(*listed)]):
             seen = self._make(run, first, place)
             worst = max(worst, measure(self._describe(place.number, [seen])))
             if worst > enough:
                 # The newest stands first.
-                self._failed[:] = dict.fromkeys([place, *self._failed])
+                self.failed[:] = dict.fromkeys([place, *self.failed])
                 break
         return worst
 

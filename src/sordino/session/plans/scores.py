@@ -110,7 +110,8 @@ def seek_epsilon(
 
     def succeed(epsilon: Fraction, _enough: float) -> float:
         [choice], _ = plan_scores(build(epsilon), *assumed)
-        return choice.right
+        # An estimate is as likely too high as too low.
+        return choice.right - choice.error
 
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:

@@ -1,32 +1,40 @@
-"""What sums, means and variances of all rows are, of made-up or public data.
+"""What sums, means and variances are without noise, of made-up or public data.
 
 The interval of a clipped figure is about rows that were moved between the ends that were found. With little
-epsilon these ends lie near 0: the interval is narrow, and far from the figure of all rows. So plans compare.
+epsilon these ends lie near 0: the interval is narrow, and far from the figure of the rows as they are. So
+plans compare with that one: of the rows that count, between the public ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple, final
 
+from sordino.constraints import exact
+from sordino.data import NumberQuestion, StepRange
 from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.made_up import MadeUp
 from sordino.session.plans.shapes import Floats
 
 OF_CLIPPED = ("sum", "mean", "variance")
 """Releases whose rows may be clipped."""
+# Between the public ends there are at most so many steps, so that no rounding is seen; fewer where they are
+# squared.
+_STEP_BITS, _SQUARED_BITS = 50, 31
 
 
 @final
 @dataclass(frozen=True)
 class Truth:
-    """The figure of all rows, or of each group.
+    """The figure of the rows that count, or of each group.
 
     Attributes
     ----------
     each : float or None
-        Of all rows, or of every group alike.
+        Of all these rows, or of every group alike.
     of_groups : mapping of str to float
         Of groups that differ, by their labels.
     """
@@ -41,42 +49,84 @@ class Truth:
 
 @final
 class Truths:
-    """Finds the figures of all rows of what is assumed.
+    """Finds the figures of what is assumed.
 
     Parameters
     ----------
-    kind : str
-        Which release: one of `OF_CLIPPED`.
-    release : function
-        From answers to what is released of them with next to no noise.
+    request : Request
+        One of `OF_CLIPPED`: which figure, and its public ends.
     """
 
-    def __init__(self, kind: str, release: Callable[[Answers], Any]) -> None:
-        self._kind, self._release = kind, release
-        self._of_public: dict[str, Truth] = {}
+    def __init__(self, request: Any) -> None:
+        self._kind = request.name
+        cap = exact(request.cap)
+        self._cap = Fraction(0) if cap is None else cap
+        lower = None if request.lower is None else exact(request.lower)
+        self._lower = -self._cap if lower is None else lower
+        # Public rows are the same in each run, so that they are added up once for all of them.
+        self._of_public: dict[tuple[str, str | None], float | None] = {}
 
     def find(self, answers: Answers, asked: Sequence[Any]) -> Truth:
-        """Return the figure of the data that have answered these questions."""
+        """Return the figures of the data that have answered these questions."""
         if isinstance(answers, MadeUp):
             drawn = (answers.draw_group(question) for question in asked)
             columns = [column for column in drawn if column is not None]
             # Where no group was found there is no column.
             return Truth(_compute_figure(self._kind, columns[0])) if columns else Truth()
-        # Public rows are the same in each run, so that they are read once for all of them.
-        if answers.text not in self._of_public:
-            self._of_public[answers.text] = _read_truth(self._release(answers))
-        return self._of_public[answers.text]
+        questions = [found for one in asked if (found := _find_question(one)) is not None]
+        return self._read(answers.text, questions[0]) if questions else Truth()
+
+    def _read(self, text: str, question: NumberQuestion) -> Truth:
+        groups: list[str | None] = [None] if question.domain is None else list(question.groups)
+        if any((text, group) not in self._of_public for group in groups):
+            for group, figure in zip(groups, self._add_up(question, len(groups)), strict=True):
+                self._of_public[text, group] = figure
+        known = {group: self._of_public[text, group] for group in groups}
+        return Truth(
+            known.get(None),
+            {group: figure for group, figure in known.items() if group is not None and figure is not None},
+        )
+
+    def _add_up(self, question: NumberQuestion, groups: int) -> list[float | None]:
+        """Return the figures of public rows, which are read for that; None of a group without a number."""
+        bits = _SQUARED_BITS if self._kind == "variance" else _STEP_BITS
+        span = max(abs(self._lower), abs(self._cap), Fraction(1, 1 << 40))
+        step = Fraction(2) ** (math.ceil(math.log2(span)) - bits)
+        ends = StepRange(low=math.floor(self._lower / step), high=math.ceil(self._cap / step), step=step)
+        if self._kind == "variance":
+            squared = question.square_totals([ends] * groups)
+            return [
+                float(step) ** 2 * _find_variance(one.steps - ends.low * one.known, one.squares, one.known)
+                if one.known
+                else None
+                for one in squared
+            ]
+        totals = question.totals([ends] * groups)
+        return [
+            float(one.steps * step / (one.known if self._kind == "mean" else 1)) if one.known else None
+            for one in totals
+        ]
+
+
+def _find_question(asked: Any) -> NumberQuestion | None:
+    """Return the question about a column, where this is one; what finds groups is none."""
+    question = getattr(asked, "question", None)
+    return question if isinstance(question, NumberQuestion) else None
+
+
+def _find_variance(total: int, squares: int, known: int) -> float:
+    return float(Fraction(squares, known) - Fraction(total, known) ** 2)
 
 
 class Off(NamedTuple):
-    """How far figures lie at most from those of all rows, and which share of their intervals holds these."""
+    """How far figures lie at most from those without noise, and what share of intervals holds these."""
 
     most: float
     held: float
 
 
 def measure_off(releases: Sequence[Any], truths: Sequence[Truth]) -> Off | None:
-    """Compare figures with those of all rows of their data; None where nothing is known of these."""
+    """Compare figures with those of the rows of their data; None where nothing is known of these."""
     distances, held = [], 0
     for release, truth in zip(releases, truths, strict=True):
         for item, one in _list_figures(release):
@@ -85,12 +135,6 @@ def measure_off(releases: Sequence[Any], truths: Sequence[Truth]) -> Off | None:
                 distances.append(abs(float(one.estimate) - true))
                 held += float(one.low) <= true <= float(one.high)
     return Off(max(distances), held / len(distances)) if distances else None
-
-
-def _read_truth(release: Any) -> Truth:
-    found = {item: float(one.estimate) for item, one in _list_figures(release)}
-    each = found.pop(None, None)
-    return Truth(each, {item: figure for item, figure in found.items() if item is not None})
 
 
 def _list_figures(release: Any) -> Iterator[tuple[str | None, Any]]:

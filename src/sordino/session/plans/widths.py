@@ -42,11 +42,11 @@ class PlannedFigure:
     standard_error : float or None
         Of the noise, where it is the same for all data.
     off : float or None
-        Of a sum, mean or variance: how far the figure of a run lay at most from that of all rows of the same
-        data; `sure` is about that as well. Its interval may be far from there: it is about rows clipped to
-        what was found.
+        Of a sum, mean or variance: how far the figure of a run lay at most from the one without noise, of the
+        rows that count and between the public ends; `sure` is about that as well. Its interval may be far
+        from there: it is about rows clipped to what was found.
     held : float or None
-        Of the same: the share of the intervals of all runs that held the figure of all rows.
+        Of the same: the share of the intervals of all runs that held the figure without noise.
     """
 
     figure: str
