@@ -154,8 +154,10 @@ def test_other_figures_are_about_all_rows_anyway(session):
 
 def test_the_plan_of_a_goal_is_made_of_other_runs_than_those_of_its_search(session, monkeypatch):
     turns = []
-    real = Runs.start
-    monkeypatch.setattr(Runs, "start", lambda self, run: turns.append(self.assumed.turn) or real(self, run))
+    real = Runs._compare
+    monkeypatch.setattr(
+        Runs, "_compare", lambda self, made, place: turns.append(self.assumed.turn) or real(self, made, place)
+    )
     session.plan.mean("x", goal="±1", like="normal:50,20", **COLUMN)
     assert turns[0] == 0
     assert turns[-1] == 1

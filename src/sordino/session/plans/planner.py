@@ -99,7 +99,7 @@ class Planner:
         check_goal(request, goal, like=like, rows=rows)
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
         if goal.kind == "right":
-            prepared = replace(prepared, wanted=max(prepared.wanted, count_choices(goal)))
+            prepared = replace(prepared, choices=max(prepared.choices, count_choices(goal)))
         # All that is wrong with the other parameters is said now, and the engine is asked once.
         first = DryRun(self._desk, request, self._before)
         ruler = Ruler(goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {})
@@ -152,7 +152,8 @@ class Planner:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         wanted = count_runs(request.name, runs, len(names) * len(assumed.answers))
-        return Runs(assumed, wanted, names, Truths(request) if request.name in OF_CLIPPED else None)
+        truths = Truths(request) if request.name in OF_CLIPPED else None
+        return Runs(assumed, wanted, names, truths, choices=wanted)
 
     def _describe(self, run: DryRun, runs: Runs) -> Plan:
         # First, so that a release that does not fit is refused at once.
@@ -204,7 +205,7 @@ class Planner:
         choices = []
         for answers in runs.assumed.answers:
             draw = run.find_first_draw(answers)
-            chances = simulate_choice(run.request, draw, runs.wanted)
+            chances = simulate_choice(run.request, draw, runs.choices)
             choices.append(
                 PlannedChoice(
                     like=answers.text,

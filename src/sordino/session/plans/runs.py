@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 
 from sordino.constraints import COUNT
 from sordino.session.plans.assumed import Assumption
-from sordino.session.plans.dry_run import DryRun, Outcome
+from sordino.session.plans.dry_run import Answers, DryRun, Outcome
 from sordino.session.plans.truths import Truth, Truths, measure_off
 from sordino.session.plans.widths import PlannedFigure, describe_runs
 
@@ -52,6 +52,8 @@ class Runs:
         What the figures of a release are called.
     truths : Truths or None
         Finds the figures without noise, where intervals are about clipped rows.
+    choices : int
+        How often a choice is made at least, to see whether it is right.
     failed : list
         Runs that were not good enough with some epsilon, the newest first: with the next one they are tried
         first.
@@ -61,6 +63,7 @@ class Runs:
     wanted: int
     names: tuple[str, ...]
     truths: Truths | None
+    choices: int
     failed: list[_Place] = field(default_factory=list)
 
     def describe(self, run: DryRun, first: Outcome | None = None) -> list[PlannedFigure]:
@@ -68,7 +71,8 @@ class Runs:
         first = first or self.start(run)
         found: list[PlannedFigure] = []
         for number in range(len(self.assumed.answers)):
-            seen = [self._make(run, first, place) for place in self._list_places(run, number)]
+            places = self._list_places(run, number)
+            seen = [self._compare(self._make(run, first, place), place) for place in places]
             found += self._describe(number, seen)
         return found
 
@@ -86,10 +90,14 @@ class Runs:
         enough : float
             What is good enough.
         """
-        first, worst = self.start(run), 0.0
         listed = [self._list_places(run, number) for number in range(len(self.assumed.answers))]
-        for place in dict.fromkeys([*self.failed, *chain(*listed)]):
-            seen = self._make(run, first, place)
+        places = list(dict.fromkeys([*self.failed, *chain(*listed)]))
+        # The first one prepares what all others share.
+        first = self._run(run, places[0])
+        worst = 0.0
+        for place in places:
+            made = first if place == places[0] else self._make(run, first, place)
+            seen = self._compare(made, place)
             worst = max(worst, measure(self._describe(place.number, [seen])))
             if worst > enough:
                 # The newest stands first.
@@ -101,11 +109,21 @@ class Runs:
         """Return a run that prepares what all others share."""
         return run.run(self.assumed.answers[0], seed=1)
 
-    def _make(self, run: DryRun, first: Outcome, place: _Place) -> _Seen:
-        answers = self.assumed.answers[place.number].vary(place.seed)
+    def _run(self, run: DryRun, place: _Place) -> Outcome:
+        return run.run(self._find_answers(place), place.seed)
+
+    def _make(self, run: DryRun, first: Outcome, place: _Place) -> Outcome:
         # Answers to the same question: what was prepared for it is not prepared again.
-        made = first.repeat(answers, place.seed) if first.is_one_draw else run.run(answers, place.seed)
-        truth = None if self.truths is None else self.truths.find(answers, made.asked)
+        if first.is_one_draw:
+            return first.repeat(self._find_answers(place), place.seed)
+        return self._run(run, place)
+
+    def _find_answers(self, place: _Place) -> Answers:
+        return self.assumed.answers[place.number].vary(place.seed)
+
+    def _compare(self, made: Outcome, place: _Place) -> _Seen:
+        """Return what was released, and what it should have been."""
+        truth = None if self.truths is None else self.truths.find(self._find_answers(place), made.asked)
         return _Seen(made.release, truth)
 
     def _describe(self, number: int, seen: Sequence[_Seen]) -> list[PlannedFigure]:
