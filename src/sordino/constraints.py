@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -117,6 +117,12 @@ def did_you_mean(name: Any, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.lower(), [one.lower() for one in known], n=3)
     meant = [one for one in known if one.lower() in near]
     return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+
+
+def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
+    """Return the message about a key that means nothing in a public table: with the nearest ones, or all."""
+    hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
+    return f"{what} has no key {shown(key)}.{hint}"
 
 
 # Each `_accept_...` returns the value to keep, or None to refuse it.

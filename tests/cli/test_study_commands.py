@@ -346,6 +346,18 @@ ANSWERS = [
 ]
 
 
+def test_a_release_that_no_answer_could_make_is_not_asked_for_again(shop, monkeypatch, capsys):
+    """A count needs no answer: refused once it would be refused for ever."""
+
+    def refuse(*_given):
+        raise sd.InvalidParameter("never")
+
+    monkeypatch.setattr(init.Desk, "start", refuse)
+    opened = init.open_source("orders.csv")
+    assert init._ask_release("count", opened, shop, sd.PrivacyUnit("customer", max_rows=1), []) is None
+    assert "never" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
     """Through a real terminal: each question is answered when it is seen, some of them wrongly first."""

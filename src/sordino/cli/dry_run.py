@@ -13,7 +13,6 @@ from sordino.cli.output import write_sheet
 from sordino.cli.work import open_account
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
-from sordino.session.plans.plan import NOTHING
 from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
@@ -124,7 +123,8 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
     if bare and rows:
         told = [BARE]
     if plan.is_empty:
-        told = [NOTHING]
+        # It says itself that nothing is expected.
+        told = plan.list_figures()
     told += [OFF] * any(row.off is not None for row in plan)
     sheet = Sheet(
         facts=facts,

@@ -202,13 +202,15 @@ def _ask_releases(opened: Source, folder: Path, unit: PrivacyUnit) -> list[dict[
                 return found
             say("  A study must have at least one release.")
             continue
-        found.append(_ask_release(str(kind), opened, folder, unit, [one["name"] for one in found]))
+        asked = _ask_release(str(kind), opened, folder, unit, [one["name"] for one in found])
+        if asked is not None:
+            found.append(asked)
 
 
 def _ask_release(
     name: str, opened: Source, folder: Path, unit: PrivacyUnit, taken: list[str]
-) -> dict[str, Any]:
-    """Ask for what a release of a kind needs, until it is one."""
+) -> dict[str, Any] | None:
+    """Ask for what a release of a kind needs, until it is one; None where no answer could make it one."""
     kind = find_kind(name)
     meanings = list_parameters(kind)
     while True:
@@ -223,6 +225,9 @@ def _ask_release(
             Desk(opened, unit, None, SYSTEM).start(request)
         except SordinoError as error:
             say(f"  {error}")
+            if not said:
+                # Nothing was asked, so nothing would be answered otherwise.
+                return None
             continue
         goal = _ask(
             "  What it shall reach in place of its share, such as ±20 (goal); or no",

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, final
 
-from sordino.constraints import did_you_mean, shown
+from sordino.constraints import say_unknown_key
 from sordino.errors import InvalidParameter, SordinoError
 from sordino.statements.owner import read_small_text
 
@@ -104,8 +104,7 @@ class Document:
         names = list(known)
         for key in table:
             if key not in names:
-                hint = did_you_mean(key, names) or f" Known: {', '.join(names)}."
-                self.refuse((*place, key), f"{what} has no key {shown(key)}.{hint}")
+                self.refuse((*place, key), say_unknown_key(what, key, names))
 
     def take_table(self, name: str) -> dict[str, Any]:
         """Return a table of the study, which must be there.

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from sordino.constraints import did_you_mean, shown
+from sordino.constraints import did_you_mean, say_unknown_key, shown
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.session.request import Request
@@ -158,8 +158,7 @@ def refuse_unknown(what: str, said: Mapping[str, Any], known: Sequence[str]) -> 
     """
     for key in said:
         if key not in known:
-            hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
-            raise InvalidParameter(f"{what} has no key {shown(key)}.{hint}")
+            raise InvalidParameter(say_unknown_key(what, key, known))
 
 
 def join(folder: str, path: str) -> str:

@@ -151,6 +151,7 @@ class Study:
         top = {name: document.tree[name] for name in list_names(StudyTable) if name in document.tree}
         if "name" not in top:
             document.refuse((), "study.name must be given; got none.")
+        # Each key by itself first, so that what is wrong with it has its own line.
         for name, value in top.items():
             guard(document, (name,), lambda said={"name": top["name"], name: value}: StudyTable(**said))
         head = StudyTable(**top)
