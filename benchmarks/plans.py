@@ -15,6 +15,7 @@ LABELS = 10**6
 ROWS = pl.DataFrame({"u": ["a", "b"], "item": ["l0000001", "l0000002"], "n": [1, 2], "x": [1.0, 2.0]})
 Q = [place / 10 for place in range(1, 10)]
 COLUMN = {"lower": 0, "cap": 10**6}
+SPREAD = {"like": "normal:40,9", "lower": 0, "cap": 1000}
 
 
 def jobs():
@@ -53,12 +54,27 @@ def jobs():
         (
             "goal: nine quantiles up to ±2",
             2,
-            lambda: row.quantile("x", q=Q, goal="±2", like="normal:40,9", lower=0, cap=1000),
+            lambda: row.quantile("x", q=Q, goal="±2", **SPREAD),
         ),
         (
             "goal: a sum up to 5 %",
             2,
             lambda: row.sum("x", goal="5 %", like="lognormal:30,1", lower=0, cap=1000),
+        ),
+        (
+            "goal: nine quantiles in 8 groups up to 5 %",
+            2,
+            lambda: row.quantile("x", q=Q, goal="5 %", by="item", domain=few[:8], **SPREAD),
+        ),
+        (
+            "goal: a mean in 8 groups up to 5 %",
+            2,
+            lambda: row.mean("x", goal="5 %", by="item", domain=few[:8], **SPREAD),
+        ),
+        (
+            "goal: a variance in 8 groups up to 10 %",
+            2,
+            lambda: row.variance("x", goal="10 %", by="item", domain=few[:8], **SPREAD),
         ),
     ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -63,23 +64,17 @@ def list_groups(folder):
         estimator = ClippedMean(adjacency="add-remove", **OPTIONS)
         once, _ = asked(path, PrivacyUnit.row(), estimator, by="grp", domain=domain)
         with Session(path, unit=PrivacyUnit.row(), ledger=None) as session:
-            engine, mean, total = medians(
-                once.sums,
-                lambda session=session, domain=domain: session.mean(
-                    "amount", by="grp", domain=domain, **OPTIONS
-                ),
-                lambda session=session, domain=domain: session.sum(
-                    "amount", by="grp", domain=domain, **OPTIONS
-                ),
-                rounds=ROUNDS,
-            )
+            # Wider buckets for the median: 100,000 groups of the usual ones are refused.
+            median = partial(session.quantile, q=[0.5], growth=1.2)
+            asks = (session.mean, session.sum, session.variance, median)
+            released = [partial(ask, "amount", by="grp", domain=domain, **OPTIONS) for ask in asks]
+            engine, *seconds = medians(once.sums, *released, rounds=ROUNDS)
         yield (
             f"{groups:,}",
             f"{rows:,}",
             f"{engine:.2f}",
-            f"{mean:.2f}",
-            f"{total:.2f}",
-            verdict(mean < limit),
+            *(f"{taken:.2f}" for taken in seconds),
+            verdict(seconds[0] < limit),
         )
 
 
@@ -127,7 +122,7 @@ def report():
         "",
         f"The ten most frequent items of the {LINES:,} lines of CSV, ten items of a unit at most: {top:.2f} s.",
         "",
-        "Groups with noise of their own, each row a unit. Intervals are computed when somebody asks for them.",
+        "Groups with noise of their own, each row a unit. Intervals of sums, means and variances are computed when somebody asks for them. The limit (0.5 and 5 s) is for the mean.",
         "",
-        *table(("groups", "rows", "engine", "mean", "sum", ""), groups),
+        *table(("groups", "rows", "engine", "mean", "sum", "variance", "median", ""), groups),
     ]

@@ -97,7 +97,10 @@ def test_what_was_kept_is_measured_again_as_it_would_be_in_its_session(ledger, t
         assert told == [(term.value, term.law, term.step, term.rounded) for term in wanted[name].terms]
         assert row.records == wanted[name].records
     assert list(read_look(kept)) == list(wanted)
+    # Of groups each has a clip of its own.
+    assert kept.clipped == (again.base.clips is not None)
     if hasattr(release, "clip"):
+        assert kept.clipped
         assert fresh.clip == release.clip
         assert fresh.found.mechanism == release.found.mechanism
     rows = [(row.item, row.low, row.high) for row in again]

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from study.shop import put_shop
+
 from report.pages import assert_whole, document, write_documents
 from sordino.cli.report import NOT_WRITTEN
 from sordino.ledger import Ledger
@@ -35,6 +37,24 @@ def test_a_page_of_what_a_command_has_printed(sordino, result):
 def test_several_files_and_a_list_in_one(sordino, tmp_path):
     one, two = write_documents(tmp_path, document(), [document(id="1" * 32), document(id="2" * 32)])
     assert assert_whole(sordino("report", one, two).out).elements.count("article") == 3
+
+
+def test_the_results_of_a_run_make_its_page(sordino, tmp_path):
+    study = put_shop(tmp_path)
+    results = tmp_path / "monday" / "results.json"
+    assert sordino("run", study, "--run-id", "monday", "--output", results.parent, "--quiet").code == 0
+    made = sordino("report", results)
+    told = json.loads(results.read_text(encoding="utf-8"))
+    apart = tmp_path / "apart.json"
+    apart.write_text(json.dumps(told["releases"]), encoding="utf-8")
+    assert (made.code, made.out) == (0, sordino("report", apart).out)
+    assert_whole(made.out)
+    own = ("--ledger", tmp_path / "budget.db", "--account", "shop")
+    assert sordino("report", results, *own).code == 0
+    # An edited one is refused beside its ledger, like any other.
+    told["releases"][0]["rows"][0]["estimate"] += 1
+    results.write_text(json.dumps(told), encoding="utf-8")
+    assert sordino("report", results, *own).code == 5
 
 
 def test_the_page_is_written_whole_or_not_at_all(sordino, result, tmp_path):

@@ -285,6 +285,34 @@ def test_counts_sums_and_means_go_together(session):
     assert (total / 2).high == pytest.approx(total.interval_at(confidence=0.95)[1] / 2)
 
 
+def test_what_is_made_of_clipped_figures_says_so(session):
+    """An interval about clipped rows is never taken for one about all of them."""
+    about = {"epsilon": 1, "lower": 0, "cap": 1000}
+    rows = session.count(epsilon=1)
+    figures = {
+        "of sums": session.sum("paid", **about) / rows,
+        "of means": 2 * session.mean("paid", **about) + 1,
+        "of variances": session.variance("paid", **about) - 1,
+        "of figures": rows + (session.sum("paid", **about) - rows),
+        "again": sd.derive(session.remeasure(session.sum("paid", **about), epsilon=1).looks[-1]),
+        "of groups": sd.derive(
+            session.sum("paid", by="item", domain=["a", "b"], groups_per_unit=1, **about), "a"
+        ),
+    }
+    plain = {
+        "of counts": rows + rows,
+        "of items": sd.derive(session.histogram("item", epsilon=1, domain=["a"]), "a"),
+    }
+    assert all(figure.clipped for figure in figures.values())
+    assert not any(sd.derive(figure).clipped for figure in plain.values())
+    page = sd.derive_all(figures | plain)
+    assert [row["clipped"] for row in page.list_records()] == [True] * len(figures) + [False] * len(plain)
+    assert "moved between two ends first" in page._repr_html_()
+    assert "moved between two ends first" in figures["of sums"]._repr_html_()
+    assert "moved between" not in sd.derive_all(plain)._repr_html_()
+    assert figures["of sums"].to_dict()["clipped"] is True
+
+
 def test_gaussian_noise_is_known(session):
     made = sd.GaussianMechanism(rho=Fraction(1, 2), sensitivity=sd.COUNTING.over(3, "l2"))
     rows = made.release([100, 200, 300], entropy=sd.Seeded(3))
@@ -336,7 +364,7 @@ def test_charges_are_named_and_frames_made(tmp_path, session):
     assert not both.simulated
     page = sd.derive_all({"both": both, "share": first / both}, simultaneous=True)
     assert page.to_polars().rows()[0][:2] == ("both", both.value)
-    assert page.to_pandas().shape == page.to_arrow().shape == (2, 5)
+    assert page.to_pandas().shape == page.to_arrow().shape == (2, 6)
     assert "<td>share</td>" in page._repr_html_()
     assert "nothing more" in both._repr_html_()
     assert page["both"].confidence == 0.975

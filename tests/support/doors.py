@@ -15,6 +15,7 @@ import sordino as sd
 from sordino.data import Total
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clipped_again import ClippedAgain
+from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
@@ -48,6 +49,14 @@ def _clip(estimator: Any, entropy: Any) -> Any:
 
 def _release(make: Callable[[], Any]) -> Door:
     return lambda plant, entropy: make().release(_answers(plant), entropy=entropy)
+
+
+def _release_each(make: Callable[[], Any]) -> Door:
+    def door(plant: Any, entropy: Any) -> Any:
+        estimator = make()
+        return estimator.release_each([_counts(estimator, plant)], entropy=entropy)
+
+    return door
 
 
 def _unlisted(make: Callable[[], Any]) -> Door:
@@ -160,6 +169,11 @@ DOORS: dict[str, Door] = {
     "ClippedVariance.finish": lambda plant, entropy: _clipped_variance().finish(
         (3, 0, int(plant), int(plant)), _clip(_clipped_variance(), sd.SYSTEM), entropy=entropy
     ),
+    "ClippedVariance.finish_each": lambda plant, entropy: _clipped_variance().finish_each(
+        [Moments(3, 0, int(plant), int(plant) ** 2)],
+        [_clip(_clipped_variance(), sd.SYSTEM)],
+        entropy=entropy,
+    ),
     "ClippedVariance.release": _release(_clipped_variance),
     "CompositeMechanism.release": _one(lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)),
     "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(
@@ -207,13 +221,21 @@ DOORS: dict[str, Door] = {
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "PermuteAndFlip.release": _release(lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING)),
     "Quantile.release": _release(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
+    "Quantile.release_each": _release_each(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
     "QuantileInterval.release": _release(lambda: sd.QuantileInterval(q=0.5, lower=0, **COLUMN)),
+    "QuantileInterval.release_each": _release_each(lambda: sd.QuantileInterval(q=0.5, lower=0, **COLUMN)),
     "QuantilesWithIntervals.release": _release(
         lambda: QuantilesWithIntervals(
             sd.Quantile(q=0.5, lower=0, **COLUMN), (sd.QuantileInterval(q=0.5, lower=0, **COLUMN),)
         )
     ),
+    "QuantilesWithIntervals.release_each": _release_each(
+        lambda: QuantilesWithIntervals(
+            sd.Quantile(q=0.5, lower=0, **COLUMN), (sd.QuantileInterval(q=0.5, lower=0, **COLUMN),)
+        )
+    ),
     "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
+    "Quantiles.release_each": _release_each(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
     "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
     "RefinedLaplace.release": _refined,
     "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(

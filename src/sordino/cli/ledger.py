@@ -391,12 +391,6 @@ def _create_account(wanted: AccountOptions) -> None:
         source=wanted.source,
     )
     _write_account(made, wanted.form, charges=False)
-    if not is_quiet(None):
-        # What all of it may teach a reader, once it is spent.
-        from sordino.cost.odds import say_odds
-
-        rare = f" But for a failure with a probability of {float(wanted.delta):g}." if wanted.delta else ""
-        say(say_odds(Fraction(wanted.epsilon)) + rare)
 
 
 def _check_consent(wanted: AccountOptions) -> None:
@@ -435,6 +429,9 @@ def _check_source(wanted: AccountOptions) -> None:
 
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
+    # Only who looks at an account needs its words.
+    from sordino.report.spent import say_promise
+
     statement = opened.statement(charges=charges).to_dict()
     # The charges are the rows, and the rest of the statement are facts about them.
     listed = statement.pop("charges")
@@ -448,6 +445,8 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
             f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
             f"{statement['source']}."
         ),
+        # What all of it may teach a reader, once it is spent.
+        f"All of it together: {say_promise(statement)}",
         *_say_renyi(statement),
         *_say_failures(statement.get("failures")),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),

@@ -59,6 +59,8 @@ def report(
 ) -> None:
     """Write a page in HTML about releases, from the JSON that --format json has printed of them.
 
+    The results.json of a run of a study will do as well.
+
     One file that loads nothing and runs nothing. It costs nothing, and reads no table. It needs the extra
     `report`.
     """
@@ -157,7 +159,7 @@ def _as_kept(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_results(path: str) -> list[Mapping[str, Any]]:
-    """Return the releases in a file: one object of JSON, or a list of them.
+    """Return the releases in a file: one object of JSON, a list of them, or `results.json` of a run.
 
     Raises
     ------
@@ -179,11 +181,14 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
         raise InvalidParameter(
             f"RESULT must be JSON, as --format json prints it; {shown(path)} is not."
         ) from None
+    if isinstance(found, dict) and "study" in found and isinstance(found.get("releases"), list):
+        # What a run of a study has written: all of its releases.
+        found = found["releases"]
     listed = found if isinstance(found, list) else [found]
     if not listed or not all(isinstance(one, dict) for one in listed):
         raise InvalidParameter(
-            f"RESULT must hold a release, or a list of releases, as --format json prints it; {shown(path)} "
-            "holds something else."
+            "RESULT must hold a release, or a list of releases, as --format json prints it, or be the "
+            f"results.json of a run; {shown(path)} holds something else."
         )
     return listed
 

@@ -22,6 +22,11 @@ from sordino.tabular import Record, Tabular
 
 Made = Combination | Ratio
 _USUAL = 0.95
+CLIPPED = (
+    "Where it says clipped, an interval is about numbers that were moved between two ends first, which their "
+    "release tells. The figure of the numbers as they are may lie outside: how far is not known."
+)
+"""What is said below figures that were made of clipped ones."""
 
 
 class Derivable:
@@ -85,6 +90,9 @@ class DerivedValue(Derivable, Tabular):
         Of several looks at rows the row that it is about; else None.
     planned : bool
         Whether the interval rests on your word that noises were settled before any of it was seen (`derive`).
+    clipped : bool
+        Whether any of what it is made of is about clipped records: then so is this figure, and its interval.
+        Where the figure of the records as they are lies is not known.
     simulated : bool
         Whether any of what it is made of was.
     charges : tuple of str
@@ -109,6 +117,7 @@ class DerivedValue(Derivable, Tabular):
     confidence: float
     item: Any = None
     planned: bool = field(default=False, repr=False)
+    clipped: bool = field(default=False, repr=False)
     simulated: bool = field(default=False, repr=False)
     charges: tuple[str, ...] = field(default=(), repr=False)
     made: Made | None = field(default=None, repr=False, compare=False)
@@ -142,6 +151,7 @@ class DerivedValue(Derivable, Tabular):
             **{name: number if math.isfinite(number) else None for name, number in numbers.items()},
             "item": self.item,
             "planned": self.planned,
+            "clipped": self.clipped,
             "simulated": self.simulated,
             "charges": list(self.charges),
         }
@@ -150,7 +160,10 @@ class DerivedValue(Derivable, Tabular):
         """Return the figure as one row."""
         named = {} if self.item is None else {"item": self.item}
         ends = {"estimate": self.value, "low": self.low, "high": self.high, "confidence": self.confidence}
-        return [named | ends]
+        return [named | ends | {"clipped": self.clipped}]
+
+    def _list_notes(self, rows: int) -> list[str]:
+        return [*super()._list_notes(rows), *([CLIPPED] if self.clipped else [])]
 
 
 @final
@@ -171,7 +184,7 @@ class DerivedValues(Tabular):
     >>> women, men = m.release(520, entropy=noise), m.release(480, entropy=noise)
     >>> page = sd.derive_all({"all": women + men, "women": women / (women + men)})
     >>> page.to_polars().columns
-    ['name', 'estimate', 'low', 'high', 'confidence']
+    ['name', 'estimate', 'low', 'high', 'confidence', 'clipped']
     >>> page["all"].value
     999.0
     """
@@ -205,6 +218,10 @@ class DerivedValues(Tabular):
             "rows": {name: row.to_dict() for name, row in self.rows.items()},
             "together": self.together,
         }
+
+    def _list_notes(self, rows: int) -> list[str]:
+        clipped = any(row.clipped for row in self.rows.values())
+        return [*super()._list_notes(rows), *([CLIPPED] if clipped else [])]
 
     def list_records(self) -> list[Record]:
         """Return the figures, each with its name."""
@@ -349,6 +366,8 @@ def state(
         confidence=float(confidence),
         item=item,
         planned=planned,
+        # A release that has found ends says them.
+        clipped=any(getattr(part, "clipped", hasattr(part, "clip")) for part in parts),
         simulated=any(getattr(part, "simulated", False) for part in parts),
         charges=tuple(charges),
         made=made,

@@ -187,7 +187,8 @@ def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat,
         )
     rows = _guarded(lambda: [_read_look(look, labels) for look in said["looks"]])
     total = _guarded(lambda: _read_total(said["total"]))
-    looks = _guarded(lambda: tuple(KeptLook.of(one, charge) for one in rows))
+    clipped = base.clips is not None
+    looks = _guarded(lambda: tuple(KeptLook.of(one, charge, clipped=clipped) for one in rows))
     if not looks:
         _refuse()
     return Known(base=base, looks=looks, rows=rows, total=total, charge=charge)

@@ -73,6 +73,8 @@ class KeptLook(Tabular):
     rows : tuple of KeptNumber
     charge : str
         The id of the charge of the release that has kept it.
+    clipped : bool
+        Whether its figures are about clipped records.
     simulated : bool
         False: no ledger keeps what is simulated.
     """
@@ -80,13 +82,14 @@ class KeptLook(Tabular):
     rows: tuple[KeptNumber, ...]
     charge: str
     known: Rows = field(repr=False)
+    clipped: bool = field(default=False, repr=False)
     simulated: bool = False
 
     def __repr__(self) -> str:
         return f"KeptLook({len(self.rows)} numbers, charge={self.charge!r})"
 
     @classmethod
-    def of(cls, rows: Rows, charge: str) -> KeptLook:
+    def of(cls, rows: Rows, charge: str, *, clipped: bool = False) -> KeptLook:
         """Return the look that has these rows."""
         numbers = tuple(
             KeptNumber(
@@ -98,7 +101,7 @@ class KeptLook(Tabular):
             for name, row in rows.items()
             for place, term in enumerate(row.terms)
         )
-        return cls(rows=numbers, charge=charge, known=rows)
+        return cls(rows=numbers, charge=charge, known=rows, clipped=clipped)
 
     def list_records(self) -> list[Record]:
         """Return the numbers, each as a mapping of names."""

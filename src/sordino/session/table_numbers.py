@@ -338,7 +338,7 @@ class TableNumbers:
                 )
             ]
         elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
-            found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
+            found = list(estimator.release_each(cast("Numbers", numbers).counts, entropy=entropy))
         elif isinstance(estimator, ClippedVariance):
             found = _release_variances(estimator, cast("Numbers", numbers), entropy)
         else:
@@ -372,12 +372,13 @@ def _release_variances(estimator: ClippedVariance, numbers: Numbers, entropy: En
     """Return the variance of each group: find the clips first, then read the rows once more."""
     # Each clip is a private release of its own, so the second read may depend on it.
     # docs/proofs/clipped-variance.md
-    clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
+    clips = estimator.search.release_each(numbers.counts, entropy=entropy)
     squares = numbers.question.square_totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
-    return [
-        estimator.finish(_moments(counts.records - total.known, clip, total), clip, entropy=entropy)
+    moments = [
+        _moments(counts.records - total.known, clip, total)
         for counts, clip, total in zip(numbers.counts, clips, squares, strict=True)
     ]
+    return estimator.finish_each(moments, clips, entropy=entropy)
 
 
 def _take_total(figure: Any, total: Total | SquareTotal, clip: Clip) -> int | Moments:

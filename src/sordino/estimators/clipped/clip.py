@@ -10,12 +10,12 @@ Floats: edges are public floats; clips become whole numbers of a public power of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,17 @@ Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 _GROUPS_TOGETHER = 1 << 12
 # `BucketCounts` lets no sum of counts grow beyond this, so the limit never cuts an answer.
 _MOST_RECORDS_BEYOND = 1 << 60
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Filled:
+    """How many records of a group are in a bucket, sorted by both: arrays of shape (m,); private."""
+
+    group: NDArray[np.int64]
+    bucket: NDArray[np.int64]
+    count: NDArray[np.int64]
+    groups: int
 
 
 @final
@@ -202,11 +213,7 @@ class ClipSearch:
         Private. Negative values below the grid share their bucket with missing ones, and are not seen by a
         search on that side.
         """
-        # Over another grid the answers would belong to other edges than those that the clip is read from.
-        if getattr(counts, "grid", None) != self.grid:
-            raise InvalidParameter(
-                f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
-            )
+        self._check_grid(counts)
         bucket = np.flatnonzero(counts.counts)
         found = self._run_each(np.zeros_like(bucket), bucket, counts.counts[bucket], 1)
         return tuple((answers[0], lengths[0]) for answers, lengths in found)
@@ -249,10 +256,19 @@ class ClipSearch:
         )
 
     @no_remnants
-    def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[Clip]:
+    def release_each(
+        self, groups: BucketSums | Sequence[BucketCounts], *, entropy: Entropy = SYSTEM
+    ) -> list[Clip]:
         """Search for the clip of every group, with fresh noise for each.
 
         Groups whose searches found the same edges share one clip.
+
+        Parameters
+        ----------
+        groups : BucketSums, or sequence of BucketCounts
+            Private: the records of all groups, in buckets.
+        entropy : Entropy
+            Where the noise comes from.
 
         Raises
         ------
@@ -260,18 +276,16 @@ class ClipSearch:
             If the records are in buckets of another grid.
         """
         fresh_entropy(entropy, "ClipSearch.release_each")
-        if sums.ladder != self.ladder:
-            raise InvalidParameter("ClipSearch needs BucketSums over its own ladder; got other ones.")
+        filled = self._list_filled(groups)
         known: dict[tuple[int | None, ...], Clip] = {}
         found: list[Clip] = []
-        counts = limit_counts(sums.count, self.grid)
         # Some groups at a time: what the searches look at would fill the memory.
-        starts = np.searchsorted(sums.group, np.arange(0, sums.groups + _GROUPS_TOGETHER, _GROUPS_TOGETHER))
-        for place, (begin, end) in enumerate(pairwise(starts.tolist())):
+        firsts = np.arange(0, filled.groups + _GROUPS_TOGETHER, _GROUPS_TOGETHER)
+        for place, (begin, end) in enumerate(pairwise(np.searchsorted(filled.group, firsts).tolist())):
             first = place * _GROUPS_TOGETHER
             here = slice(begin, end)
-            groups = min(_GROUPS_TOGETHER, sums.groups - first)
-            runs = self._run_each(sums.group[here] - first, sums.bucket[here], counts[here], groups)
+            many = min(_GROUPS_TOGETHER, filled.groups - first)
+            runs = self._run_each(filled.group[here] - first, filled.bucket[here], filled.count[here], many)
             positions = [
                 self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs
             ]
@@ -281,6 +295,31 @@ class ClipSearch:
                     known[tests] = self.clip(tests, simulated=entropy.simulated)
                 found.append(known[tests])
         return found
+
+    def _list_filled(self, groups: BucketSums | Sequence[BucketCounts]) -> _Filled:
+        """Return the buckets of all groups that hold records; private."""
+        if isinstance(groups, BucketSums):
+            if groups.ladder != self.ladder:
+                raise InvalidParameter("ClipSearch needs BucketSums over its own ladder; got other ones.")
+            counts = limit_counts(groups.count, self.grid)
+            return _Filled(groups.group, groups.bucket, counts, groups.groups)
+        for one in groups:
+            self._check_grid(one)
+        buckets = [np.flatnonzero(one.counts) for one in groups]
+        none = np.zeros(0, dtype=np.int64)
+        return _Filled(
+            np.repeat(np.arange(len(groups)), [bucket.size for bucket in buckets]),
+            np.concatenate([none, *buckets]),
+            np.concatenate([none, *(one.counts[at] for one, at in zip(groups, buckets, strict=True))]),
+            len(groups),
+        )
+
+    def _check_grid(self, counts: Any) -> None:
+        # Over another grid the answers would belong to other edges than those that the clip is read from.
+        if getattr(counts, "grid", None) != self.grid:
+            raise InvalidParameter(
+                f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
+            )
 
     def clip(self, tests: tuple[int | None, ...], *, simulated: bool) -> Clip:
         """Return the clip after so many tests in each search: a function of public numbers."""

@@ -185,6 +185,21 @@ class ClippedColumn(Mechanism):
         """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""
         return self.search.release(counts, entropy=entropy)
 
+    def _draw_each(
+        self, clips: Sequence[Clip], totals: Sequence[Sequence[int]], entropy: Entropy
+    ) -> list[tuple[TotalNoise, tuple[int, ...]]]:
+        """Return the noise of each group, and its totals with it."""
+        # Clips of the same edges are one object, and their noise is drawn in one call.
+        alike: dict[int, list[int]] = defaultdict(list)
+        for group, clip in enumerate(clips):
+            alike[id(clip)].append(group)
+        found: dict[int, tuple[TotalNoise, tuple[int, ...]]] = {}
+        for groups in alike.values():
+            noise = self.noise_for(clips[groups[0]])
+            drawn = noise.noisy_each([totals[group] for group in groups], entropy)
+            found.update((group, (noise, noisy)) for group, noisy in zip(groups, drawn, strict=True))
+        return [found[group] for group in range(len(clips))]
+
     def check_clip(self, clip: Any, method: str) -> None:
         """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
         # The noise is made for one clip: with another one, what was paid would not be what is released.
@@ -238,18 +253,11 @@ class SummedColumn(ClippedColumn):
         sizes = self._public_sizes(sums)
         totals = self.totals_of(sums, clips)
         renew(entropy)  # the second stage
-        # Clips of the same edges are one object, and their noise is drawn in one call.
-        alike: dict[int, list[int]] = defaultdict(list)
-        for group, clip in enumerate(clips):
-            alike[id(clip)].append(group)
-        found: dict[int, ClippedValue] = {}
-        for groups in alike.values():
-            clip = clips[groups[0]]
-            noise = self.noise_for(clip)
-            drawn = noise.noisy_each([totals[group] for group in groups], entropy)
-            for group, noisy in zip(groups, drawn, strict=True):
-                found[group] = self.result(clip, noise, noisy, sizes[group], simulated=entropy.simulated)
-        return [found[group] for group in range(sums.groups)]
+        drawn = self._draw_each(clips, totals, entropy)
+        return [
+            self.result(clip, noise, noisy, size, simulated=entropy.simulated)
+            for clip, size, (noise, noisy) in zip(clips, sizes, drawn, strict=True)
+        ]
 
     def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
         """Return the number of records of each group where it is public."""

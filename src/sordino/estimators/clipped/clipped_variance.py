@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, final
 
 from sordino.claims import Claim
@@ -76,10 +77,18 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
     clip: tuple[float, float]
     capped: bool
     standard_error: float
-    interval: tuple[float, float]
     found: Clip = field(repr=False)
     totals: NoisyMoments = field(repr=False)
     records: int | None = field(repr=False)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
+        """Where the variance of the clipped records is, with a probability of at least 95 %."""
+        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
+        return _scale_ends(self.totals.ends(MISS_PROBABILITY), self.found)
+
+    def _own(self) -> dict[str, Any]:
+        return super()._own() | {"interval": self.interval}
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
         """Return an interval for the variance of the clipped records at another confidence than 95 %.
@@ -306,8 +315,42 @@ class ClippedVariance(SizedColumn):
             If the clip is that of another search.
         """
         fresh_entropy(entropy, "ClippedVariance.finish")
-        self.check_clip(clip, "finish")
-        return self.add_noise(moments, 0, clip, self.noise_for(clip), entropy=entropy)
+        [finished] = self.finish_each([moments], [clip], entropy=entropy)
+        return finished
+
+    @no_remnants
+    def finish_each(
+        self, moments: Sequence[Moments], clips: Sequence[Clip], *, entropy: Entropy = SYSTEM
+    ) -> list[VarianceValue]:
+        """Do what `finish` does for each of several groups, with noise of its own.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Private; one for each group.
+        clips : sequence of Clip
+            What `search.release_each` of this variance released, or `clip_from` for each.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If a clip is that of another search.
+        """
+        fresh_entropy(entropy, "ClippedVariance.finish_each")
+        # Groups whose searches ended at the same edges share a clip.
+        for clip in {id(one): one for one in clips}.values():
+            self.check_clip(clip, "finish")
+        renew(entropy)  # the second stage: the values were read since the clips were found
+        exact = [Moments(*map(int, one)) for one in moments]
+        totals = [self._totals(one, clip) for one, clip in zip(exact, clips, strict=True)]
+        return [
+            self._result(clip, noise, noisy, self._find_public_size(one), simulated=entropy.simulated)
+            for one, clip, (noise, noisy) in zip(
+                exact, clips, self._draw_each(clips, totals, entropy), strict=True
+            )
+        ]
 
     @no_remnants
     def add_noise(
@@ -372,8 +415,17 @@ class ClippedVariance(SizedColumn):
     ) -> VarianceValue:
         renew(entropy)  # the second stage: the values were read since the clip was found
         noisy = noise.noisy(self._totals(moments, clip), entropy)
+        records = self._find_public_size(moments)
+        return self._result(clip, noise, noisy, records, simulated=entropy.simulated)
+
+    def _find_public_size(self, moments: Moments) -> int | None:
         # Where their number is public it is that of all records, with a number or without.
-        records = moments.known + moments.missing if self.size_is_public else None
+        return moments.known + moments.missing if self.size_is_public else None
+
+    def _result(
+        self, clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, *, simulated: bool
+    ) -> VarianceValue:
+        """Return what is released: of noisy totals, and of what is public."""
         totals = self._combine(noisy, noise, clip.high - clip.low, records)
         value, error = self.estimate(clip, noise, noisy, records)
         return VarianceValue(
@@ -382,13 +434,12 @@ class ClippedVariance(SizedColumn):
             clip=clip.ends,
             capped=clip.capped,
             standard_error=error,
-            interval=_scale_ends(totals.ends(MISS_PROBABILITY), clip),
             found=clip,
             totals=totals,
             records=records,
             mechanism=self,
             cost=self.cost,
-            simulated=clip.simulated or entropy.simulated,
+            simulated=clip.simulated or simulated,
         )
 
 

@@ -13,6 +13,7 @@ cost and no comparison.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
@@ -40,7 +41,7 @@ from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
 from sordino.remnants import no_remnants
@@ -273,15 +274,48 @@ class Quantile(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantile.release")
+        [released] = self.release_each([values], entropy=entropy)
+        return released
+
+    @no_remnants
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileValue]:
+        """Release the quantile of each of several columns, as `release` does, with noise of its own.
+
+        Parameters
+        ----------
+        columns : sequence of arrays, or of BucketCounts
+            Private, such as those of the groups of a table. How many there are is public.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            As for `release`.
+        """
+        fresh_entropy(entropy, "Quantile.release_each")
         # One pass over the records. What is searched from here on are counts in buckets.
-        runs = count_runs(values, self.grid, "Quantile")
-        place, found = 0, self.parts[0].find(runs, entropy)
+        runs = [count_runs(values, self.grid, "Quantile") for values in columns]
+        found = [(0, edge) for edge in self._find_each(0, runs, entropy)]
         # Both were paid for in any case, and whether the second is made depends on a released edge only
         # (docs/proofs/quantile.md, "Two searches").
-        if self.goes_on(found):
-            place, found = 1, self.parts[1].find(runs, entropy)
+        going = [column for column, (_, edge) in enumerate(found) if self.goes_on(edge)]
+        if going:
+            second = self._find_each(1, [runs[column] for column in going], entropy)
+            for column, edge in zip(going, second, strict=True):
+                found[column] = 1, edge
+        return [self._value(place, edge, simulated=entropy.simulated) for place, edge in found]
+
+    def _find_each(self, place: int, runs: Sequence[Runs], entropy: Entropy) -> list[int]:
+        """Return what a part finds in each column."""
         part = self.parts[place]
-        # Everything in the result is computed from what was found and from public parameters.
+        if isinstance(part, RankFlip):
+            return [part.find(one, entropy) for one in runs]
+        return find_each([part] * len(runs), runs, entropy)
+
+    def _value(self, place: int, found: int, *, simulated: bool) -> QuantileValue:
+        """Return what is released where a part found this; computed of it and of public parameters."""
+        part = self.parts[place]
         low, high = self.errors(found, place)
         return QuantileValue(
             value=self.value_of(found, None if isinstance(part, RankFlip) else part.upward),
@@ -292,7 +326,7 @@ class Quantile(ColumnQuantiles):
             rank_error_high=high,
             mechanism=self,
             cost=self.cost,
-            simulated=entropy.simulated,
+            simulated=simulated,
         )
 
     def goes_on(self, edge: int) -> bool:

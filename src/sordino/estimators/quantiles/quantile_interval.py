@@ -9,6 +9,7 @@ Floats: the edges, which are public, and one logarithm, rounded up.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
@@ -30,7 +31,7 @@ from sordino.estimators.quantiles.quantile import (
 )
 from sordino.estimators.quantiles.quantile_plan import QuantilePlan
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
-from sordino.estimators.quantiles.rank_search import RankSearch
+from sordino.estimators.quantiles.rank_search import RankSearch, find_each
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.releases import Release
 from sordino.remnants import no_remnants
@@ -131,10 +132,33 @@ class QuantileInterval(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "QuantileInterval.release")
-        runs = count_runs(values, self.grid, "QuantileInterval")
-        below, above = (part.find(runs, entropy) for part in self.parts)
-        low, high = self.ends(below, above)
-        return QuantileEnds(low=low, high=high, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        [released] = self.release_each([values], entropy=entropy)
+        return released
+
+    @no_remnants
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileEnds]:
+        """Release the interval of each of several columns, as `release` does, with noise of its own.
+
+        Parameters
+        ----------
+        columns : sequence of arrays, or of BucketCounts
+            Private, such as those of the groups of a table. How many there are is public.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            As for `release`.
+        """
+        fresh_entropy(entropy, "QuantileInterval.release_each")
+        runs = [count_runs(values, self.grid, "QuantileInterval") for values in columns]
+        below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)
+        ends = (self.ends(low, high) for low, high in zip(below, above, strict=True))
+        return [
+            QuantileEnds(low=low, high=high, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+            for low, high in ends
+        ]
 
     def ends(self, below: int, above: int) -> tuple[float, float]:
         """Return the interval, from the edges where the searches ended, counted from 0.
@@ -209,25 +233,39 @@ class QuantilesWithIntervals:
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue | QuantileValues:
         """Release the quantiles with `low` and `high`, with fresh noise; parameters as for `Quantile`."""
         fresh_entropy(entropy, "QuantilesWithIntervals.release")
+        [released] = self.release_each([values], entropy=entropy)
+        return released
+
+    @no_remnants
+    def release_each(
+        self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM
+    ) -> list[QuantileValue | QuantileValues]:
+        """Release those of each of several columns, as `release` does, with noise of their own."""
+        fresh_entropy(entropy, "QuantilesWithIntervals.release_each")
         # Counted once, for the values and for all of their intervals.
-        counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=self.grid)
-        found = self.quantiles.release(counts, entropy=entropy)
-        listed = found if isinstance(found, QuantileValues) else (found,)
-        ends = [each.release(counts, entropy=entropy) for each in self.intervals]
-        mechanism, cost = self.mechanisms, self.cost
-        bounded = [
-            replace(
-                one,
-                # The interval takes the value in, and not the other way round: what is known of the rank of
-                # the value holds as well.
-                low=min(each.low, one.value),
-                high=max(each.high, one.value),
-                mechanism=mechanism,
-                cost=cost,
-            )
-            for one, each in zip(listed, ends, strict=True)
+        counts = [
+            values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=self.grid)
+            for values in columns
         ]
-        return QuantileValues(bounded) if isinstance(found, QuantileValues) else bounded[0]
+        found: Sequence[QuantileValue | QuantileValues] = self.quantiles.release_each(counts, entropy=entropy)
+        ends = [each.release_each(counts, entropy=entropy) for each in self.intervals]
+        mechanisms, cost = self.mechanisms, self.cost
+
+        def bound(one: QuantileValue, each: QuantileEnds) -> QuantileValue:
+            # The interval takes the value in, and not the other way round: what is known of the rank of the
+            # value holds as well.
+            low, high = min(each.low, one.value), max(each.high, one.value)
+            return replace(one, low=low, high=high, mechanism=mechanisms, cost=cost)
+
+        bounded: list[QuantileValue | QuantileValues] = []
+        for column, one in enumerate(found):
+            if isinstance(one, QuantileValue):
+                bounded.append(bound(one, ends[0][column]))
+            else:
+                bounded.append(
+                    QuantileValues(bound(value, each[column]) for value, each in zip(one, ends, strict=True))
+                )
+        return bounded
 
 
 _SMALL: dict[str, Any] = {"lower": 0, "cap": 64, "growth": 2, "epsilon": 4}

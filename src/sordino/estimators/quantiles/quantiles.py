@@ -12,7 +12,7 @@ and no comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -33,7 +33,7 @@ from sordino.estimators.quantiles.quantile import (
     count_runs,
 )
 from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
-from sordino.estimators.quantiles.rank_search import RankSearch, Runs
+from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
@@ -156,6 +156,15 @@ class Place(NamedTuple):
     upward: bool
     low: float = 0.0
     high: float = 0.0
+
+
+class _Walk(NamedTuple):
+    """Between which places the records of a column are split, for which ranks; private."""
+
+    below: Place
+    above: Place
+    targets: tuple[int, ...]
+    runs: Runs
 
 
 def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
@@ -281,14 +290,40 @@ class Quantiles(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantiles.release")
-        runs = count_runs(values, self.grid, "Quantiles")
-        size = runs.records
+        [released] = self.release_each([values], entropy=entropy)
+        return released
+
+    @no_remnants
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileValues]:
+        """Release the quantiles of each of several columns, as `release` does, with noise of its own.
+
+        Parameters
+        ----------
+        columns : sequence of arrays, or of BucketCounts
+            Private, such as those of the groups of a table. How many there are is public.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            As for `release`.
+        """
+        fresh_entropy(entropy, "Quantiles.release_each")
+        runs = [count_runs(values, self.grid, "Quantiles") for values in columns]
+        sizes = [one.records for one in runs]
         if self.size_noise is not None:
+            drawn = self.size_noise.sample(len(sizes), entropy).tolist()
             # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
-            size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
+            sizes = [max(0, size + noise) for size, noise in zip(sizes, drawn, strict=True)]
         bottom, top = self.ends
         # All targets are fixed here, before any search, by a public or a noisy number of records.
-        places = self._split(bottom, top, self.targets(size), runs, entropy)
+        walks = [_Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)]
+        found = self._split(walks, entropy) if walks else []
+        return [self._values(places, simulated=entropy.simulated) for places in found]
+
+    def _values(self, places: Sequence[Place], *, simulated: bool) -> QuantileValues:
+        """Return what is released of one column, of the places of all its quantiles."""
         off = self._size_error()
         # Of whole numbers an edge means one less upward than downward: so that values do not fall, each is at
         # least the one before.
@@ -301,7 +336,7 @@ class Quantiles(ColumnQuantiles):
                 rank_error_high=place.high + off,
                 mechanism=self,
                 cost=self.cost,
-                simulated=entropy.simulated,
+                simulated=simulated,
             )
             for value, place in zip(rising, places, strict=True)
         )
@@ -360,20 +395,28 @@ class Quantiles(ColumnQuantiles):
             return from_bottom
         return under >= over
 
-    def _split(
-        self, below: Place, above: Place, targets: tuple[int, ...], runs: Runs, entropy: Entropy
-    ) -> list[Place]:
-        """Return the places of all quantiles between two, in rising order."""
-        if above.number - below.number <= 1:
-            return []
+    def _split(self, walks: Sequence[_Walk], entropy: Entropy) -> list[list[Place]]:
+        """Return the places of all quantiles between the two of each column, in rising order.
+
+        In all columns these are the places of the same two quantiles.
+        """
+        if walks[0].above.number - walks[0].below.number <= 1:
+            return [[] for _ in walks]
         renew(entropy)  # each search is a stage of its own
-        middle, search, upward = self.search(below, above, targets)
-        if search is not None:
-            place = self.place(middle, search, search.find(runs, entropy), below, above)
-        else:
-            place = Place(middle, above.edge if upward else below.edge, upward, above.low, below.high)
-        left = self._split(below, place, targets, runs, entropy)
-        return [*left, place, *self._split(place, above, targets, runs, entropy)]
+        asked = [self.search(walk.below, walk.above, walk.targets) for walk in walks]
+        going = [(search, walk.runs) for (_, search, _), walk in zip(asked, walks, strict=True) if search]
+        edges = iter(find_each([search for search, _ in going], [runs for _, runs in going], entropy))
+        places = []
+        for (middle, search, upward), (below, above, *_) in zip(asked, walks, strict=True):
+            if search is not None:
+                places.append(self.place(middle, search, next(edges), below, above))
+            else:
+                edge = above.edge if upward else below.edge
+                places.append(Place(middle, edge, upward, above.low, below.high))
+        found = list(zip(walks, places, strict=True))
+        left = self._split([walk._replace(above=place) for walk, place in found], entropy)
+        right = self._split([walk._replace(below=place) for walk, place in found], entropy)
+        return [[*before, place, *after] for before, place, after in zip(left, places, right, strict=True)]
 
     def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
         """Return the place of an edge that a search found, and what its neighbors tell of its rank."""

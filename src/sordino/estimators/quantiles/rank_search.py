@@ -7,6 +7,7 @@ Floats: only in the rank errors, which are computed from the public result.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, final
@@ -24,6 +25,7 @@ Ints = NDArray[np.int64]
 # The sum of 1/k^2 over all k is pi^2/6: it divides one probability of failure among all tests.
 _LOG_BASEL_SUM = math.log(math.pi**2 / 6)
 _MOST_LATTICE_STEPS = 1 << 60
+_WALKS_TOGETHER = 1 << 10
 
 
 class Runs(NamedTuple):
@@ -130,11 +132,6 @@ class RankSearch:
             return self.last if found is None else self.first + found
         return self.first - 1 if found is None else self.last - 1 - found
 
-    def find(self, runs: Runs, entropy: Entropy) -> int:
-        """Return the edge where the walk ends, with fresh noise."""
-        answers, lengths = self.lattice(runs)
-        return self.edge(self.scan.first(answers, lengths, entropy))
-
     def errors(self, edge: int, wrong: float) -> tuple[float, float]:
         """Return how many records too few (`short`) and too many (`over`) may lie behind the edge.
 
@@ -155,6 +152,35 @@ class RankSearch:
             float(self.scan.noise.rate) * self.weight
         ) - shift
         return max(0.0, short), max(0.0, over)
+
+
+def find_each(searches: Sequence[RankSearch], runs: Sequence[Runs], entropy: Entropy) -> list[int]:
+    """Return the edge where each of several walks ends, each over its own records and with noise of its own.
+
+    The laws of their noise are the same.
+    """
+    edges: list[int] = []
+    # Some walks at a time: what they look at would fill the memory.
+    for begin in range(0, len(searches), _WALKS_TOGETHER):
+        here = searches[begin : begin + _WALKS_TOGETHER]
+        looked = [one.lattice(of) for one, of in zip(here, runs[begin:], strict=False)]
+        found = here[0].scan.first_each(*_line_up(looked), entropy, [one.scan.threshold for one in here])
+        edges += [
+            one.edge(None if position < 0 else position)
+            for one, position in zip(here, found.tolist(), strict=True)
+        ]
+    return edges
+
+
+def _line_up(looked: Sequence[tuple[Steps, Ints]]) -> tuple[Steps, Ints]:
+    """Return answers and lengths of several walks in rows, which are filled up with empty runs."""
+    shape = (len(looked), max(lengths.size for _, lengths in looked))
+    far = any(answers.dtype == object for answers, _ in looked)
+    answers: Steps = np.zeros(shape, dtype=object if far else np.int64)
+    lengths = np.zeros(shape, dtype=np.int64)
+    for row, (asked, many) in enumerate(looked):
+        answers[row, : many.size], lengths[row, : many.size] = asked, many
+    return answers, lengths
 
 
 @final

@@ -12,6 +12,7 @@ Floats: none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -76,30 +77,41 @@ class ThresholdScan:
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
 
     def first_each(
-        self, answers: NDArray[np.int64], lengths: NDArray[np.int64], entropy: Entropy
+        self,
+        answers: Steps,
+        lengths: NDArray[np.int64],
+        entropy: Entropy,
+        thresholds: Sequence[int] | None = None,
     ) -> NDArray[np.int64]:
         """Return what `first` returns for each of many rows, with a threshold and noise of its own each.
 
         Parameters
         ----------
-        answers, lengths : array of int64, shape (g, m)
-            Private; the runs of each row, filled up with empty ones.
+        answers : array of int64, or of Python integers, shape (g, m)
+            Private; of each row the answers in runs, filled up with any.
+        lengths : array of int64, shape (g, m)
+            The lengths of these runs; those that only fill up are empty.
         entropy : Entropy
             Where the noise comes from.
+        thresholds : sequence of int, optional
+            Public; what takes the place of `threshold` in each row.
 
         Returns
         -------
         array of int64, shape (g,)
             Positions from 0; -1 where no answer reaches the threshold.
         """
-        drawn = self.threshold_noise.sample(answers.shape[0], entropy)
-        if drawn.dtype != object and (not drawn.size or self.threshold + int(drawn.max()) <= _NEAR_LIMIT):
-            levels = self.threshold + drawn
-            return first_successes(levels[:, None] - answers, lengths, self.noise.rate, entropy)
-        # A threshold beyond 64 bits: each row is searched as it would be alone, with what was drawn for it.
+        rows = answers.shape[0]
+        drawn = self.threshold_noise.sample(rows, entropy).tolist()
+        asked = [self.threshold] * rows if thresholds is None else thresholds
+        levels = [threshold + one for threshold, one in zip(asked, drawn, strict=True)]
+        if max(levels, default=0) <= _NEAR_LIMIT and answers.dtype != object:
+            depths = np.array(levels, dtype=np.int64)[:, None] - answers
+            return first_successes(depths, lengths, self.noise.rate, entropy)
+        # Beyond 64 bits each row is searched as it would be alone, with what was drawn for it.
         found = [
-            self._first_from(self.threshold + int(level), row, runs, entropy)
-            for level, row, runs in zip(drawn.tolist(), answers, lengths, strict=True)
+            self._first_from(level, row, runs, entropy)
+            for level, row, runs in zip(levels, answers, lengths, strict=True)
         ]
         return np.array([-1 if one is None else one for one in found], dtype=np.int64)
 

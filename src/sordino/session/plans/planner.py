@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast, final
 
+from sordino.constraints import COUNT
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.data import CsvFormat
@@ -19,7 +20,7 @@ from sordino.session.plans.dry_run import DryRun, Outcome
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.ruler import Ruler, check_goal, count_choices
 from sordino.session.plans.rules import list_rules
-from sordino.session.plans.runs import Runs, count_runs
+from sordino.session.plans.runs import Runs
 from sordino.session.plans.truths import OF_CLIPPED, Truths
 from sordino.session.plans.widths import (
     ANY_DATA,
@@ -151,9 +152,9 @@ class Planner:
     def _prepare(self, request: Request[Any], assumed: Assumption, runs: Any) -> Runs:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
-        wanted = count_runs(request.name, runs, len(names) * len(assumed.answers))
+        asked = None if runs is None else COUNT(f"{request.name}.runs", runs)
         truths = Truths(request) if request.name in OF_CLIPPED else None
-        return Runs(assumed, wanted, names, truths, choices=wanted)
+        return Runs(assumed, asked, names, truths, choices=asked or 0)
 
     def _describe(self, run: DryRun, runs: Runs) -> Plan:
         # First, so that a release that does not fit is refused at once.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple, final
 
-from sordino.constraints import COUNT
 from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome
 from sordino.session.plans.truths import Truth, Truths, measure_off
@@ -20,6 +19,8 @@ RUNS = 19
 # quick: so many figures together.
 _FIGURES_IN_ALL = 72
 _LABELS_IN_ALL = 1 << 21
+# The same of groups, each of which has intervals of its own.
+_INTERVALS_IN_ALL = 1 << 9
 _LEAST_RUNS = 3
 
 
@@ -46,8 +47,8 @@ class Runs:
     ----------
     assumed : Assumption
         Of the data.
-    wanted : int
-        How many runs are made, where there are few labels.
+    asked : int or None
+        How many runs somebody asked for. None: as many as take a moment.
     names : tuple of str
         What the figures of a release are called.
     truths : Truths or None
@@ -60,7 +61,7 @@ class Runs:
     """
 
     assumed: Assumption
-    wanted: int
+    asked: int | None
     names: tuple[str, ...]
     truths: Truths | None
     choices: int
@@ -145,19 +146,15 @@ class Runs:
         turn = f" {self.assumed.turn}" if self.assumed.turn else ""
         text = f"{run.request.name} {self.assumed.answers[number].text} {len(self.names)}{turn}"
         seed = zlib.crc32(text.encode())
-        return [_Place(number, one) for one in range(seed, seed + _limit_runs(run, self.wanted))]
+        return [_Place(number, one) for one in range(seed, seed + self._count(run))]
 
-
-def count_runs(release: str, asked: Any, figures: int) -> int:
-    """Return how many dry runs are made: as asked, else fewer where there are many figures."""
-    if asked is not None:
-        number: int = COUNT(f"{release}.runs", asked)
-        return number
-    return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures))
-
-
-def _limit_runs(run: DryRun, wanted: int) -> int:
-    """Return how many dry runs are made, by the public number of labels."""
-    domain = run.reservation.domain
-    labels = 1 if domain is None or domain.hidden or domain.known is None else len(domain.known)
-    return max(_LEAST_RUNS, min(wanted, _LABELS_IN_ALL // max(1, labels)))
+    def _count(self, run: DryRun) -> int:
+        """Return how many runs are made: as asked, else fewer where there is much to look at."""
+        if self.asked is not None:
+            return self.asked
+        figures = len(self.names) * len(self.assumed.answers)
+        domain = run.reservation.domain
+        labels = 1 if domain is None or domain.hidden or domain.known is None else max(1, len(domain.known))
+        grouped = getattr(run.request, "by", None) is not None
+        most = _INTERVALS_IN_ALL // figures if grouped else _LABELS_IN_ALL
+        return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures, most // labels))
