@@ -118,7 +118,7 @@ def command(
 class Server:
     """A server of Spark Connect in a folder of its own."""
 
-    def __init__(self, java_options: Sequence[str] = QUICK) -> None:
+    def __init__(self, java_options: Sequence[str] = QUICK, **more: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sordino-spark-")).resolve()
         self.owner, self.port = os.getpid(), _free_port()
         keeper = [sys.executable, "-I", str(_KEEPER), str(self.folder), str(int(signal.SIGKILL))]
@@ -127,7 +127,7 @@ class Server:
         )
         atexit.register(self.remove)
         main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-        settings = {"spark.connect.grpc.binding.port": str(self.port)}
+        settings = {"spark.connect.grpc.binding.port": str(self.port)} | more
         self._order("start", command(self.folder, main, java_options=java_options, **settings), {})
         give_up = time.monotonic() + _PATIENCE
         while not self._listens():
