@@ -8,11 +8,10 @@ import sys
 
 import pytest
 
-from study.shop import put_shop
-
 from report.pages import assert_whole, document, write_documents
 from sordino.cli.report import NOT_WRITTEN
 from sordino.ledger import Ledger
+from study.shop import put_shop
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import click
 
-from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.near import NearGroup
 from sordino.cli.options import (
@@ -21,7 +20,6 @@ from sordino.cli.options import (
     REQUIRED_LEDGER as URL,
     choose_format,
     gather,
-    is_quiet,
     require_one,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile

@@ -21,6 +21,8 @@ from sordino.data.sources.words import Words
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
+_BYTES_OF_COUNT = 24
+"""As much as a row of an answer takes on its way: a position and a count, with room to spare."""
 _RANGE_COLUMN_TYPE = re.compile(
     r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
 )
@@ -354,7 +356,10 @@ def _rehearse_counts(question: CountQuestion) -> None:
         )
         labels = ("".join(sorted(sent)),)
     asked = [(question.sql, labels)] + ([(question.labels_sql, labels)] if labels is not None else [])
-    question.source.rehearse(question.indices, asked)
+    size = _find_size(domain)
+    question.source.rehearse(
+        question.indices, asked, largest=None if size is None else size * _BYTES_OF_COUNT
+    )
 
 
 # ---- query -------------------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.step_ladder import StepLadder
 
+_BYTES_OF_CELL = 80
+"""As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40 digits."""
+
 
 class ColumnCounts(NamedTuple):
     """A column, counted: the buckets of each group, and all rows with a number and without. Private."""
@@ -38,6 +41,7 @@ class ColumnCounts(NamedTuple):
     buckets: tuple[BucketCounts, ...]
     known: int
     missing: int
+
 
 
 @final
@@ -431,9 +435,10 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     # Labels that nobody listed come from the engine itself, which takes them back.
     sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
     ends = StepRange(low=-1, high=1, step=Fraction(1))
+    queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
     asked: list[tuple[str, Sequence[str] | None]] = [
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
-        for query in question.dialect.buckets(question.kind, question.grid, question.ladder)
+        for query in queries
     ]
     # Whoever asks for sums of buckets needs no second reading.
     if question.ladder is None:
@@ -445,7 +450,11 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
                 question.kind, [ends, others], question.rows(1), grouped, squares
             )
             asked.append((several, ["0", "group"]))
-    question.source.rehearse(question.indices, asked, question.marking)
+    # A row for each group and cell that have rows.
+    most_groups = question.most_groups or len(question.groups) or 1
+    cells = max(query.buckets.size for query in queries)
+    largest = most_groups * cells * _BYTES_OF_CELL
+    question.source.rehearse(question.indices, asked, question.marking, largest=largest)
 
 
 # ---- rows of a unit ----------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from sordino.data.sources.datafusion_words import DATAFUSION, write_type
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import UNPLANNED, Answer, Kept, Scan, quoted
 from sordino.data.sources.memory import choose_memory
-from sordino.data.sources.source import UNUSABLE, Asked
+from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
 from sordino.errors import DataSourceError, InvalidParameter
 
 _ENGINE_TYPES = {
@@ -96,6 +96,7 @@ class DataFusionBackend:
     frame: Any = field(repr=False)  # it would print its rows
     schema: tuple[tuple[str, str], ...]
     dialect: ClassVar[Dialect] = DATAFUSION
+    limit: ClassVar[AnswerLimit | None] = None
 
     @contextmanager
     def scan(self, indices: Sequence[int]) -> Iterator[Scan]:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan, quoted
-from sordino.data.sources.source import UNUSABLE, Asked
+from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
@@ -114,6 +114,7 @@ class PostgresBackend:
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
+    limit: ClassVar[AnswerLimit | None] = None
 
     @property
     def dialect(self) -> Dialect:

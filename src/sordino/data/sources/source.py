@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, NamedTuple, Protocol, final
 
 import duckdb
 
@@ -65,8 +65,19 @@ _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 """Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
 
 
+class AnswerLimit(NamedTuple):
+    """How many bytes an answer may have, and what lets it have more, in words."""
+
+    size: int
+    remedy: str
+
+
 class Backend(Protocol):
     """How the rows of one kind of source are read, and what its engine is asked in."""
+
+    @property
+    def limit(self) -> AnswerLimit | None:
+        """The limit of an answer beyond which the engine fails; None if it has none."""
 
     @property
     def dialect(self) -> Dialect:
@@ -98,6 +109,7 @@ class ReaderBackend:
     reader: Reader
     readings: Readings | None = None
     limits: Limits = NO_LIMITS
+    limit: ClassVar[AnswerLimit | None] = None
     dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
@@ -301,16 +313,41 @@ class Source:
             )
         return RowPredicate(predicate.indices, write(predicate, kinds))
 
-    def rehearse(self, indices: Sequence[int], asked: Asked, marking: Marking | None = None) -> None:
+    def rehearse(
+        self,
+        indices: Sequence[int],
+        asked: Asked,
+        marking: Marking | None = None,
+        *,
+        largest: int | None = None,
+    ) -> None:
         """Ask questions of an empty table of the declared types: what fails here would fail on any rows.
 
-        With a marking they are about numbers that a batch may choose together with those of other questions.
+        Parameters
+        ----------
+        indices : sequence of int
+            Of the columns that are used.
+        asked : sequence of pairs
+            The questions.
+        marking : Marking, optional
+            They are about numbers that a batch may choose together with those of other questions.
+        largest : int, optional
+            How many bytes an answer has at most, whatever the rows are. None: that follows from the rows.
 
         Raises
         ------
         DataSourceError
             If the engine cannot plan one of them.
+        InvalidParameter
+            If an answer may be larger than what the engine sends. How large it is would decide whether a
+            release ends without figures, after its charge.
         """
+        limit = self.backend.limit
+        if limit is not None and largest is not None and largest > limit.size:
+            raise InvalidParameter(
+                f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; this one may "
+                f"take {largest:,}. Ask for fewer labels or groups, or raise the growth. {limit.remedy}"
+            )
         kinds = list(self.columns.values())
         columns = {index: kinds[index] for index in indices}
         self.backend.rehearse(columns, asked)

@@ -35,7 +35,7 @@ from sordino.address import SparkServer, spark_parts, spark_table
 from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
-from sordino.data.sources.source import UNUSABLE, Asked
+from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
 from sordino.data.sources.spark_progress import stop_query, watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
@@ -57,6 +57,9 @@ _LEGACY = "spark.sql.legacy."
 _RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 # The client would log the text of an error, with the values that are in it.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+_MOST_ANSWER = "spark.driver.maxResultSize"
+_SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)b?", re.ASCII)
+_BINARY_DIGITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _REACHED_SECONDS = 10
 # Of readings, by which an interrupt finds the query of one.
 _NUMBERS = itertools.count()
@@ -80,10 +83,13 @@ class SparkBackend:
         A Spark frame, or the server and the name of a table.
     schema : tuple of pairs
         Names and types of the columns, in the words of Spark.
+    limit : AnswerLimit or None
+        How large an answer the driver takes; the cluster was started with it.
     """
 
     origin: Any = field(repr=False)  # it would run, and an address may hold a token
     schema: tuple[tuple[str, str], ...]
+    limit: AnswerLimit | None = None
     dialect: ClassVar[Dialect] = SPARK
 
     @contextmanager
@@ -226,7 +232,19 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
             "with withColumnRenamed or in a view."
         )
     columns = {name: _translate_type(kind) for name, kind in schema}
-    return SparkBackend(origin, schema), columns
+    return SparkBackend(origin, schema, _read_limit(frame.sparkSession)), columns
+
+
+def _read_limit(session: Any) -> AnswerLimit | None:
+    """Return how large an answer the driver of a session takes; None if it takes any."""
+    # Of a value that is written in another way nothing is known, and the usual one is the smaller guess.
+    written = _SIZE.fullmatch(str(session.conf.get(_MOST_ANSWER, "1g")).strip().lower()) or _SIZE.fullmatch(
+        "1g"
+    )
+    assert written is not None  # noqa: S101  (one gigabyte is a size)
+    size = int(written[1]) << _BINARY_DIGITS[written[2]]
+    remedy = f"Or have the cluster started with a larger {_MOST_ANSWER} (0: no limit)."
+    return AnswerLimit(size, remedy) if size else None
 
 
 def _describe(frame: Any) -> tuple[tuple[str, str], ...]:

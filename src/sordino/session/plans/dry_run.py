@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, cast, final
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, final
 
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.source import Asked, Source
@@ -136,6 +136,7 @@ class SchemaOnly:
     """The dialect of a source, and no way to its rows; what was rehearsed once is not rehearsed again."""
 
     dialect: Dialect
+    limit: ClassVar[None] = None
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Any]:  # noqa: ARG002
         """Refuse: a dry run reads no row."""

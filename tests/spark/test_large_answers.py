@@ -1,0 +1,123 @@
+"""A driver takes answers of a certain size. Whether one is larger may not depend on rows: it is refused before the charge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sordino as sd
+from sordino.data import PrivacyUnit, open_source, prepare_counts, prepare_numbers
+from sordino.errors import InvalidParameter
+from support.counted import SALT
+from support.spark import Server, session
+
+ROW = PrivacyUnit.row()
+SIZE = 200_000
+SETTING = "spark.driver.maxResultSize"
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A session of a server whose driver takes small answers."""
+    server = Server(**{SETTING: f"{SIZE}"})
+    made = server.session()
+    yield made
+    # While there is a server: later the client would try for minutes.
+    made.stop()
+    server.remove()
+
+
+def count(made, labels):
+    """The question about as many labels as there are, each of which has a row: the largest answer."""
+    source = open_source(made.createDataFrame(pa.table({"n": np.arange(labels)})))
+    return prepare_counts(source, ROW, kind="items", item="n", domain=sd.Domain.range(0, labels))
+
+
+# Few and wide buckets, all of which have a row; totals are as long as they get.
+FIGURE = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=None, cap=1e18, growth=1e3)
+
+
+def add_up(made, groups):
+    """The same of sums: each bucket of each group has a row."""
+    edges = np.array(FIGURE.grid.edges)
+    values = np.concatenate([[edges[0] - 1], edges])
+    table = pa.table({"g": np.repeat(np.arange(groups), values.size), "x": np.tile(values, groups)})
+    return prepare_numbers(
+        open_source(made.createDataFrame(table)),
+        ROW,
+        column="x",
+        grid=FIGURE.grid,
+        salt=SALT,
+        by="g",
+        domain=sd.Domain.range(0, groups),
+        ladder=FIGURE.search.ladder,
+    )
+
+
+def find_most(ask, made):
+    """The largest question that is not refused; what is refused is so by its size alone, before a row is read."""
+    low, high = 1, 100_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            ask(made, middle)
+        except InvalidParameter as refused:
+            assert f"must fit {SIZE:,} bytes" in str(refused)
+            assert SETTING in str(refused)
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def test_the_largest_answer_that_is_not_refused_arrives(small):
+    labels = find_most(count, small)
+    assert labels > SIZE / 40
+    assert count(small, labels).run().values.sum() == labels
+
+
+def test_the_largest_sums_that_are_not_refused_arrive(small):
+    groups = find_most(add_up, small)
+    assert groups * (FIGURE.grid.size + 1) > SIZE / 100
+    assert add_up(small, groups).sums().count.sum() == groups * (FIGURE.grid.size + 1)
+
+
+def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
+    """So that the law above can tell: without the refusal the rows decide how a release ends."""
+    monkeypatch.setattr("sordino.data.sources.spark.SparkBackend.limit", None)
+    monkeypatch.setattr("sordino.data.sources.spark._read_limit", lambda _: None)
+    question = count(small, 4 * SIZE // 24)
+    with pytest.raises(sd.SordinoError, match="could not finish"):
+        question.run()
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [("1g", 1 << 30), ("512M", 512 << 20), ("1024", 1024), ("2tb", 2 << 40), ("64 k", 1 << 30), ("0", None)],
+)
+def test_sizes_are_read_as_spark_writes_them(written, size):
+    from sordino.data.sources.spark import _read_limit
+
+    class Conf:
+        def get(self, name, _usual):
+            assert name == SETTING
+            return written
+
+    class Made:
+        conf = Conf()
+
+    found = _read_limit(Made())
+    assert (None if found is None else found.size) == size
+
+
+def test_a_usual_server_takes_a_gigabyte():
+    assert open_source(session().sql("SELECT 1 AS x")).backend.limit.size == 1 << 30
+    with pytest.raises(InvalidParameter, match="1,073,741,824"):
+        prepare_counts(
+            open_source(session().sql("SELECT 1 AS x")),
+            ROW,
+            kind="items",
+            item="x",
+            domain=sd.Domain.range(0, 10**8),
+        )
