@@ -1,6 +1,6 @@
 """What a release over a table of Spark takes beside Spark's own query for the same, in one session.
 
-python -m benchmarks.spark_overhead [ROWS]      # 10,000,000 unless said
+PYTHONPATH=tests python -m benchmarks.spark_overhead [ROWS]      # 10,000,000 unless said
 
 The server is one of Spark Connect on this machine, local[2]. Release and query take turns over the same files of Parquet, which are deleted
 afterwards. What Spark says of its own plans stands in a second table: what was sent between its tasks, and what left it.
@@ -138,14 +138,17 @@ def report(rows=ROWS, rounds=ROUNDS):
         folder = Path(made, "rows")
         write_rows(folder, rows, more=MORE)
         server = Server(SERVER)
+        session = server.session()
         try:
-            for name, (ours, theirs), told in measure(server.session(), folder, rounds):
+            for name, (ours, theirs), told in measure(session, folder, rounds):
                 reached = verdict(ours / theirs <= TARGET)
                 timed.append((name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", reached))
                 moved.append(
                     (name, told.queries, f"{told.sent / rows:.2f}", f"{told.rows:,}", f"{told.bytes:,}")
                 )
         finally:
+            # While there is a server: later the client would try for minutes.
+            session.stop()
             server.remove()
     return [
         "## Releases from Spark",

@@ -73,6 +73,37 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     assert "\x1b" not in done.err
 
 
+def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
+    master, slave = pty.openpty()
+    job = subprocess.Popen(
+        [sys.executable, "-c", "from sordino.cli import main; main()", "run", "study.toml", "--run-id", "monday"],
+        stdin=slave,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        close_fds=True,
+    )  # fmt: skip
+    os.close(slave)
+    seen = b""
+    while (more := _read_terminal(master)) != b"":
+        seen += more
+    os.close(master)
+    assert job.wait(60) == 0
+    told = seen.decode().split("Together epsilon 2", maxsplit=1)[0]
+    assert "customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6." in told
+    assert "turnover: sum, epsilon 1; the sum (flat): ±" in told
+    assert "\n    the sum (lognormal): ±" in told
+    assert "depends on the data" not in told
+    assert "Right items (" in told
+
+
+def _read_terminal(master):
+    try:
+        return os.read(master, 4096)
+    except OSError:
+        # The other end is closed.
+        return b""
+
+
 def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
     monkeypatch.setattr("sordino.data.CountQuestion.run", None)
     done = sordino("run", "study.toml", "--dry-run")

@@ -362,10 +362,10 @@ def test_of_two_starts_one_pays_also_where_the_account_has_room_for_one(tmp_path
     with pytest.MonkeyPatch.context() as patch:
         whole = sd.Study._release
 
-        def overtaken(self, *given):
+        def overtaken(self, *given, **named):
             patch.undo()
             study.run(run_id="monday", output=tmp_path / "first")
-            return whole(self, *given)
+            return whole(self, *given, **named)
 
         patch.setattr(sd.Study, "_release", overtaken)
         with pytest.raises(sd.RunTaken):

@@ -59,22 +59,26 @@ def run(
         return
     with _show_steps(quiet) as progress:
         show = None if quiet else _say_plan
-        done = loaded.run(output=output, run_id=run_id, progress=progress, show=show)
+        # Whoever sits before a terminal reads what to expect. Under cron nobody waits for it.
+        expect = not quiet and not is_quiet(None)
+        done = loaded.run(output=output, run_id=run_id, progress=progress, show=show, expect=expect)
     _write_done(loaded, done, form)
     if not done.kept:
         raise NotKeptError(NOT_KEPT)
 
 
 def _say_plan(plan: StudyPlan) -> None:
-    """Say what is about to be spent, before it is: the same lines under cron as on a terminal."""
+    """Say what is about to be spent, before it is."""
     # Only where somebody reads it.
     from sordino.session.plans.plan import say_figure
 
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
         wish = "" if one.goal is None else f", found for {one.goal}"
-        widths = " ".join(map(say_figure, one.figures)) or _HOW_WIDE
-        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {widths}")
+        first, *others = [*map(say_figure, one.figures if one.plan is None else one.plan.rows)] or [_HOW_WIDE]
+        say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {first}")
+        for sentence in (*others, *(() if one.plan is None else one.plan.list_choices())):
+            say(f"    {sentence}")
     say(
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
         f"{float(plan.remaining):.6g} left{_say_after(plan)}. {plan.odds}"

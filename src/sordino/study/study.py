@@ -225,6 +225,7 @@ class Study:
         run_id: str | None = None,
         progress: StudyProgress | None = None,
         show: Callable[[StudyPlan], object] | None = None,
+        expect: bool = False,
     ) -> StudyRun:
         """Charge all releases in one step, make them, keep them in the ledger, and write their folder.
 
@@ -241,6 +242,9 @@ class Study:
             Called with the name of a release and how much of the run is done, in percent.
         show : callable, optional
             Called with the plan, right before the charge. A run that was paid before has none.
+        expect : bool
+            Whether that plan also says what to expect of each release whose widths depend on the data, as
+            `plan` does: it takes a moment for each.
 
         Raises
         ------
@@ -271,7 +275,7 @@ class Study:
             # Once more: until the folder was claimed another process may have written it, and ended.
             line = self._find_run(ledger, run)
             if line is None:
-                sheets, kept = self._release(ledger, run, progress, show)
+                sheets, kept = self._release(ledger, run, progress, show, expect=expect)
             else:
                 sheets, kept = self._recall(ledger, line, run), True
             results = build_results(self.name, self.title, run, sheets)
@@ -409,13 +413,15 @@ class Study:
         run: str,
         progress: StudyProgress | None,
         show: Callable[[StudyPlan], object] | None,
+        *,
+        expect: bool,
     ) -> tuple[list[Sheet], bool]:
         """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
         starter = self._open_starter(ledger)
         with starter.desk.open_batch() as desk:
             ready = self._start_unpaid(run, ledger, starter, desk)
             if show is not None:
-                show(self._plan(run, ledger, starter, ready))
+                show(self._plan(run, ledger, starter, ready, tell=_tell_nobody if expect else None))
             reached = list_reached(ready)
             about = {
                 "name": self.name,

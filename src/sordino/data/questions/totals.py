@@ -43,7 +43,6 @@ class ColumnCounts(NamedTuple):
     missing: int
 
 
-
 @final
 @dataclass(frozen=True)
 class NumberQuestion:

@@ -345,7 +345,7 @@ class Source:
         limit = self.backend.limit
         if limit is not None and largest is not None and largest > limit.size:
             raise InvalidParameter(
-                f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; this one may "
+                f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; this may "
                 f"take {largest:,}. Ask for fewer labels or groups, or raise the growth. {limit.remedy}"
             )
         kinds = list(self.columns.values())
