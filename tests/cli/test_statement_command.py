@@ -10,6 +10,7 @@ import pytest
 from sordino.cli.statement import NOT_WRITTEN
 from sordino.ledger import Ledger
 from sordino.statements import PublicStatement
+from sordino.statements.owner import OWNER_MUST_ADD
 from statements.registry import OWNER, RECORD
 from support.json_schema import check
 
@@ -90,6 +91,17 @@ def test_an_edit_is_named_in_one_sentence_and_nothing_is_charged(publish, verify
     # Comments and layout are no part of what is said.
     (tmp_path / "t.yaml").write_text(f"# mine\n{text}\n", encoding="utf-8")
     assert verify(tmp_path / "t.yaml").code == 0
+
+
+def test_what_the_owner_fills_in_by_hand_is_told_where_it_belongs(publish, verify, key, tmp_path):
+    text = publish(key).out
+    assert OWNER_MUST_ADD in text
+    (tmp_path / "s.yaml").write_text(text.replace(OWNER_MUST_ADD, "A shop", 1), encoding="utf-8")
+    found = verify(tmp_path / "s.yaml")
+    assert found.code == 5
+    [row] = found.json["rows"]
+    assert "was edited: the ledger has " in row["problem"]
+    assert row["problem"].endswith("sordino ledger publish --owner FILE.")
 
 
 def test_what_cannot_be_checked_says_why(publish, verify, key, tmp_path, sordino, orders):

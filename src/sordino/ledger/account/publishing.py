@@ -26,9 +26,10 @@ from sordino.ledger.store.store import Store, carry_out
 from sordino.statements.check import StatementCheck
 from sordino.statements.compare import list_differences
 from sordino.statements.document import PublicStatement, check_size, digest_of_statement
-from sordino.statements.owner import Owner
+from sordino.statements.owner import OWNER_MUST_ADD, Owner
 from sordino.statements.proofs import read_digests
 
+_SAY_AS_OWNER = " What the owner has to say is published with the rest: sordino ledger publish --owner FILE."
 LABEL = "statement"
 """What a charge of nothing is called that a statement is recorded with."""
 
@@ -100,6 +101,8 @@ def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:
         newer = any(one > number and _subject_of(found) == subject for one, found in walked.published)
         problems += [
             f"{path} was edited: the ledger has {ours}, and the statement says {theirs}."
+            # Who filled it in by hand meant no harm, and is told where it belongs.
+            + (_SAY_AS_OWNER if OWNER_MUST_ADD in ours else "")
             for path, ours, theirs in list_differences(true, statement.to_dict())
         ]
         problems += _judge(pages, true)
