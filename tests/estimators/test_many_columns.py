@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -192,11 +193,36 @@ def test_the_records_of_another_column_are_convicted(monkeypatch):
 
 def test_more_columns_than_are_looked_at_together(monkeypatch):
     subject = Quantiles(q=(0.25, 0.5, 0.75), epsilon=5, **GRID)
-    monkeypatch.setattr(rank_search, "_WALKS_TOGETHER", 2)
+    monkeypatch.setattr("sordino.estimators.columns.bucket_grid._CELLS_TOGETHER", 2 * (subject.grid.size + 1))
     assert len(subject.release_each(counted(subject) * 3, entropy=Seeded(1))) == 9
     assert subject.release_each([], entropy=Seeded(1)) == []
     both = QuantilesWithIntervals(subject, (QuantileInterval(q=0.5, epsilon=1, **GRID),) * 3)
     assert [len(one) for one in both.release_each(counted(both), entropy=Seeded(1))] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("what", ["quantiles", "variances"])
+def test_one_full_column_takes_no_memory_for_all_others(what):
+    """Columns are lined up to the longest of those that are looked at together: how many these are is public."""
+    subject = (
+        Quantile(q=0.5, epsilon=1, method="above-threshold", **GRID | {"cap": 1e9, "growth": 1.005})
+        if what == "quantiles"
+        else variance(cap=1e9, growth=1.005)
+    )
+    size = subject.grid.size + 1
+    assert size > 3000
+    full = BucketCounts(grid=subject.grid, counts=np.ones(size, dtype=np.int64))
+    one = BucketCounts.of([5.0], grid=subject.grid)
+    columns = [full, *[one] * 1500]
+    release = subject.release_each if what == "quantiles" else subject.search.release_each
+    release(columns[:3], entropy=Seeded(1))
+    tracemalloc.start()
+    try:
+        release(columns, entropy=Seeded(1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # All in one table would take some ten times 1,501 rows of so many cells.
+    assert peak < 20 * 8 * (1 << 20) < 10 * 8 * 1501 * size
 
 
 def test_counts_beyond_64_bits_are_searched_one_by_one():

@@ -110,8 +110,8 @@ def test_noise_of_groups_is_their_own():
 
 
 def test_more_groups_than_are_looked_at_together(monkeypatch):
-    monkeypatch.setattr("sordino.estimators.clipped.clip._GROUPS_TOGETHER", 3)
     subject = made("both")
+    monkeypatch.setattr("sordino.estimators.columns.bucket_grid._CELLS_TOGETHER", 3 * (subject.grid.size + 1))
     sums = repeated(VALUES, subject.search.ladder, 10)
     assert len(subject.release_each(sums, entropy=Seeded(1))) == 10
     empty = replace(BucketSums.of([], subject.search.ladder), missing=np.zeros(7, dtype=np.int64))

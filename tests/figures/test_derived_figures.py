@@ -14,6 +14,7 @@ import pytest
 
 import sordino as sd
 from sordino.figures.mixed_noise import find_far
+from sordino.session.looks import KeptLook, read_look
 
 WRONG = Fraction(1, 20)
 
@@ -311,6 +312,21 @@ def test_what_is_made_of_clipped_figures_says_so(session):
     assert "moved between two ends first" in figures["of sums"]._repr_html_()
     assert "moved between" not in sd.derive_all(plain)._repr_html_()
     assert figures["of sums"].to_dict()["clipped"] is True
+
+
+def test_rows_with_noise_of_their_own_are_not_ranked_by_that_of_the_first():
+    """Sums of groups are clipped at their own ends: whole numbers of different steps say nothing of each other."""
+    frame = pl.DataFrame({"g": ["big", "small"] * 400, "x": [1e5, 4.0] * 400})
+    own = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(5))
+    groups = own.sum("x", by="g", domain=["big", "small"], epsilon=1, lower=0, cap=1e6)
+    kept = KeptLook.of(read_look(groups), "0" * 32, clipped=True)
+    big, small = sd.derive(kept, "big"), sd.derive(kept, "small")
+    assert (big - small).low > 0
+    assert (big - small).clipped
+    # It was paid by the charge that the ledger has kept it with.
+    assert (big - small).charges == ("0" * 32,)
+    with pytest.raises(sd.InvalidParameter, match="noise is the same"):
+        sd.rank_rows(kept)
 
 
 def test_gaussian_noise_is_known(session):

@@ -171,13 +171,22 @@ def least(plans):
     return 0.95 - 3 * math.sqrt((0.05 * 0.95 / 21 + 0.05 * 0.95 / RELEASED) / plans)
 
 
+def is_as_even_as_chance(shares):
+    """Whether no plan is much worse than others.
+
+    Of 12 releases a kept plan of 19 runs sees fewer than 60 % within it once in 215 times, and at most a third once in
+    16,000: then 60 plans have three of the first kind, or one of the second, less than once in 200 times.
+    """
+    return np.sum(shares < 0.6) <= 2 and shares.min() > 0.34
+
+
 @pytest.mark.slow
 def test_no_release_is_wider_than_promised_but_as_often_as_said(seen):
     bounded = [one for one in seen if one.row.widest is not None]
     assert len(bounded) >= 50
     shares = list_shares(bounded, lambda row: row.widest)
     assert shares.mean() >= least(shares.size)
-    assert shares.min() >= 0.6
+    assert is_as_even_as_chance(shares)
 
 
 @pytest.mark.slow
@@ -187,7 +196,7 @@ def test_no_figure_lies_farther_off_than_promised_but_as_often_as_said(seen):
     assert len(clipped) == 45
     shares = np.array([np.mean(one.off <= one.row.off * (1 + 1e-9)) for one in clipped])
     assert shares.mean() >= least(shares.size)
-    assert shares.min() >= 0.6
+    assert is_as_even_as_chance(shares)
     # How often the interval holds the truth is what the plan says, on average over plans and one by one.
     planned, found = (
         np.array([one.row.held for one in clipped]),

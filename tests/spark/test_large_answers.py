@@ -107,8 +107,40 @@ def test_sizes_are_read_as_spark_writes_them(written, size):
     class Made:
         conf = Conf()
 
+    # A session of Spark Connect knows no context.
+    Made.__module__ = "pyspark.sql.connect.session"
     found = _read_limit(Made())
     assert (None if found is None else found.size) == size
+
+
+def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
+    """A session may be built with another size over a context that runs already."""
+    from sordino.data.sources.spark import _read_limit
+
+    def told(size):
+        return type("Conf", (), {"get": lambda _self, _name, _usual: size})()
+
+    def made(session, context):
+        of = type("Context", (), {"getConf": lambda _self: told(context)})()
+        return type("Session", (), {"conf": told(session), "sparkContext": of})()
+
+    assert _read_limit(made("0", "200000")).size == 200_000
+    assert _read_limit(made("8g", "1g")).size == 1 << 30
+    assert _read_limit(made("1g", "0")).size == 1 << 30
+    assert _read_limit(made("0", "0")) is None
+
+
+def test_a_server_that_does_not_tell_is_taken_for_a_usual_one():
+    from pyspark.errors import PySparkException
+
+    from sordino.data.sources.spark import _read_limit
+
+    class Conf:
+        def get(self, _name, _usual):
+            raise PySparkException("no")
+
+    made = type("Session", (), {"conf": Conf(), "__module__": "pyspark.sql.connect.session"})
+    assert _read_limit(made()).size == 1 << 30
 
 
 def test_a_usual_server_takes_a_gigabyte():

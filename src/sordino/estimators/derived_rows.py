@@ -158,7 +158,7 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     Raises
     ------
     InvalidParameter
-        As for `add_rows`.
+        As for `add_rows`; if the rows have noise of different laws or steps.
 
     Examples
     --------
@@ -172,6 +172,12 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     k, [any_row, *_] = len(rows), rows.values()
     if k == 1:
         return (RowRanks(item=next(iter(rows)), best=1, worst=1),)
+    # Groups that were clipped at their own ends have noise of their own.
+    if any((row.law, row.step) != (any_row.law, any_row.step) for row in rows.values()):
+        raise InvalidParameter(
+            "rank_rows needs rows whose noise is the same; got a release in which it is not. Compare two of "
+            "them by their difference: derive(release, first) - derive(release, second)."
+        )
     # For each pair only one of the two directions can be wrong, so that one tail is enough.
     far = find_far([(any_row.law, Fraction(1))] * 2, 2 * wrong / math.comb(k, 2))
     lead = math.floor(far) + 1

@@ -117,7 +117,7 @@ class DerivedValue(Derivable, Tabular):
     confidence: float
     item: Any = None
     planned: bool = field(default=False, repr=False)
-    clipped: bool = field(default=False, repr=False)
+    clipped: bool = False
     simulated: bool = field(default=False, repr=False)
     charges: tuple[str, ...] = field(default=(), repr=False)
     made: Made | None = field(default=None, repr=False, compare=False)
@@ -357,7 +357,12 @@ def state(
     charges: dict[str, None] = {}
     for part in parts:
         receipt = getattr(part, "receipt", None)
-        paid = part.charges if isinstance(part, DerivedValue) else [getattr(receipt, "id", None)]
+        # A look that a ledger has kept names its charge itself.
+        paid = (
+            part.charges
+            if isinstance(part, DerivedValue)
+            else [getattr(receipt, "id", getattr(part, "charge", None))]
+        )
         charges |= {one: None for one in paid if one is not None}
     return DerivedValue(
         value=float(made.value),

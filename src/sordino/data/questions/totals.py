@@ -451,7 +451,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
             asked.append((several, ["0", "group"]))
     # A row for each group and cell that have rows.
     most_groups = question.most_groups or len(question.groups) or 1
-    cells = max(query.buckets.size for query in queries)
+    cells = max(2, *(query.buckets.size for query in queries))
     largest = most_groups * cells * _BYTES_OF_CELL
     question.source.rehearse(question.indices, asked, question.marking, largest=largest)
 

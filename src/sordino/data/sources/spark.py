@@ -58,6 +58,7 @@ _RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 # The client would log the text of an error, with the values that are in it.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 _MOST_ANSWER = "spark.driver.maxResultSize"
+_USUAL_ANSWER = "1g"
 _SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)b?", re.ASCII)
 _BINARY_DIGITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _REACHED_SECONDS = 10
@@ -237,14 +238,28 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
 
 def _read_limit(session: Any) -> AnswerLimit | None:
     """Return how large an answer the driver of a session takes; None if it takes any."""
-    # Of a value that is written in another way nothing is known, and the usual one is the smaller guess.
-    written = _SIZE.fullmatch(str(session.conf.get(_MOST_ANSWER, "1g")).strip().lower()) or _SIZE.fullmatch(
-        "1g"
-    )
-    assert written is not None  # noqa: S101  (one gigabyte is a size)
-    size = int(written[1]) << _BINARY_DIGITS[written[2]]
+    told = [_read_size(session.conf)]
+    if not type(session).__module__.startswith("pyspark.sql.connect"):
+        # A session over a context that runs already may say something else than what that was started with.
+        told.append(_read_size(session.sparkContext.getConf()))
+    size = min((one for one in told if one), default=0)
     remedy = f"Or have the cluster started with a larger {_MOST_ANSWER} (0: no limit)."
     return AnswerLimit(size, remedy) if size else None
+
+
+def _read_size(conf: Any) -> int:
+    """Return how large an answer may be by some settings; 0: of any size."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        said = conf.get(_MOST_ANSWER, _USUAL_ANSWER)
+    # A server may not tell.
+    except PySparkException:
+        said = _USUAL_ANSWER
+    # Of what is written in another way nothing is known: the usual size is the smaller guess.
+    written = _SIZE.fullmatch(str(said).strip().lower()) or _SIZE.fullmatch(_USUAL_ANSWER)
+    assert written is not None  # noqa: S101  (the usual one is a size)
+    return int(written[1]) << _BINARY_DIGITS[written[2]]
 
 
 def _describe(frame: Any) -> tuple[tuple[str, str], ...]:

@@ -43,7 +43,6 @@ A search passes the largest record by j edges with a probability of about 2/j^2.
 Sides = Literal["above", "magnitude", "both"]
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_GROUPS_TOGETHER = 1 << 12
 # `BucketCounts` lets no sum of counts grow beyond this, so the limit never cuts an answer.
 _MOST_RECORDS_BEYOND = 1 << 60
 
@@ -280,11 +279,12 @@ class ClipSearch:
         known: dict[tuple[int | None, ...], Clip] = {}
         found: list[Clip] = []
         # Some groups at a time: what the searches look at would fill the memory.
-        firsts = np.arange(0, filled.groups + _GROUPS_TOGETHER, _GROUPS_TOGETHER)
+        together = self.grid.together
+        firsts = np.arange(0, filled.groups + together, together)
         for place, (begin, end) in enumerate(pairwise(np.searchsorted(filled.group, firsts).tolist())):
-            first = place * _GROUPS_TOGETHER
+            first = place * together
             here = slice(begin, end)
-            many = min(_GROUPS_TOGETHER, filled.groups - first)
+            many = min(together, filled.groups - first)
             runs = self._run_each(filled.group[here] - first, filled.bucket[here], filled.count[here], many)
             positions = [
                 self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs

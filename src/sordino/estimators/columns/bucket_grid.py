@@ -24,6 +24,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 
 MOST_EDGES = 1 << 20
+_CELLS_TOGETHER = 1 << 20
 _LARGEST_EDGE = Fraction(sys.float_info.max)
 # The same digits on every machine: this arithmetic is specified to the last one, unlike powers of floats
 # (docs/proofs/bucket-counts.md, "Proof of 1"). No trap: nothing raises where an exponent is large.
@@ -146,6 +147,14 @@ class BucketGrid:
     def size(self) -> int:
         """The number of edges, K."""
         return self.edges.size
+
+    @property
+    def together(self) -> int:
+        """How many columns are looked at together, so that what searches need of them stays small.
+
+        It follows from the number of edges, so that no column decides how much memory others take.
+        """
+        return max(1, _CELLS_TOGETHER // (self.size + 1))
 
     def __eq__(self, other: object) -> bool:
         # The recipe does not count: records are compared with the edges and with nothing else.

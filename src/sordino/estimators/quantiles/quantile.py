@@ -41,7 +41,7 @@ from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each, split_columns
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
 from sordino.remnants import no_remnants
@@ -294,6 +294,13 @@ class Quantile(ColumnQuantiles):
             As for `release`.
         """
         fresh_entropy(entropy, "Quantile.release_each")
+        return [
+            released
+            for some in split_columns(columns, self.grid)
+            for released in self._release_some(some, entropy)
+        ]
+
+    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileValue]:
         # One pass over the records. What is searched from here on are counts in buckets.
         runs = [count_runs(values, self.grid, "Quantile") for values in columns]
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]

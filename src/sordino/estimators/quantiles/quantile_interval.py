@@ -31,7 +31,7 @@ from sordino.estimators.quantiles.quantile import (
 )
 from sordino.estimators.quantiles.quantile_plan import QuantilePlan
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
-from sordino.estimators.quantiles.rank_search import RankSearch, find_each
+from sordino.estimators.quantiles.rank_search import RankSearch, find_each, split_columns
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.releases import Release
 from sordino.remnants import no_remnants
@@ -152,6 +152,13 @@ class QuantileInterval(ColumnQuantiles):
             As for `release`.
         """
         fresh_entropy(entropy, "QuantileInterval.release_each")
+        return [
+            released
+            for some in split_columns(columns, self.grid)
+            for released in self._release_some(some, entropy)
+        ]
+
+    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileEnds]:
         runs = [count_runs(values, self.grid, "QuantileInterval") for values in columns]
         below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)
         ends = (self.ends(low, high) for low, high in zip(below, above, strict=True))

@@ -33,7 +33,7 @@ from sordino.estimators.quantiles.quantile import (
     count_runs,
 )
 from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
-from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
+from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each, split_columns
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
@@ -310,6 +310,13 @@ class Quantiles(ColumnQuantiles):
             As for `release`.
         """
         fresh_entropy(entropy, "Quantiles.release_each")
+        return [
+            released
+            for some in split_columns(columns, self.grid)
+            for released in self._release_some(some, entropy)
+        ]
+
+    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileValues]:
         runs = [count_runs(values, self.grid, "Quantiles") for values in columns]
         sizes = [one.records for one in runs]
         if self.size_noise is not None:
@@ -319,8 +326,7 @@ class Quantiles(ColumnQuantiles):
         bottom, top = self.ends
         # All targets are fixed here, before any search, by a public or a noisy number of records.
         walks = [_Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)]
-        found = self._split(walks, entropy) if walks else []
-        return [self._values(places, simulated=entropy.simulated) for places in found]
+        return [self._values(places, simulated=entropy.simulated) for places in self._split(walks, entropy)]
 
     def _values(self, places: Sequence[Place], *, simulated: bool) -> QuantileValues:
         """Return what is released of one column, of the places of all its quantiles."""

@@ -7,16 +7,17 @@ Floats: only in the rank errors, which are computed from the public result.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import Steps
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head
@@ -25,7 +26,6 @@ Ints = NDArray[np.int64]
 # The sum of 1/k^2 over all k is pi^2/6: it divides one probability of failure among all tests.
 _LOG_BASEL_SUM = math.log(math.pi**2 / 6)
 _MOST_LATTICE_STEPS = 1 << 60
-_WALKS_TOGETHER = 1 << 10
 
 
 class Runs(NamedTuple):
@@ -159,17 +159,21 @@ def find_each(searches: Sequence[RankSearch], runs: Sequence[Runs], entropy: Ent
 
     The laws of their noise are the same.
     """
-    edges: list[int] = []
-    # Some walks at a time: what they look at would fill the memory.
-    for begin in range(0, len(searches), _WALKS_TOGETHER):
-        here = searches[begin : begin + _WALKS_TOGETHER]
-        looked = [one.lattice(of) for one, of in zip(here, runs[begin:], strict=False)]
-        found = here[0].scan.first_each(*_line_up(looked), entropy, [one.scan.threshold for one in here])
-        edges += [
-            one.edge(None if position < 0 else position)
-            for one, position in zip(here, found.tolist(), strict=True)
-        ]
-    return edges
+    if not searches:
+        return []
+    looked = [search.lattice(of) for search, of in zip(searches, runs, strict=True)]
+    thresholds = [search.scan.threshold for search in searches]
+    found = searches[0].scan.first_each(*_line_up(looked), entropy, thresholds)
+    return [
+        search.edge(None if position < 0 else position)
+        for search, position in zip(searches, found.tolist(), strict=True)
+    ]
+
+
+def split_columns(columns: Sequence[Any], grid: BucketGrid) -> Iterator[Sequence[Any]]:
+    """Yield columns that are released together: not all, or what is looked at would fill the memory."""
+    for begin in range(0, len(columns), grid.together):
+        yield columns[begin : begin + grid.together]
 
 
 def _line_up(looked: Sequence[tuple[Steps, Ints]]) -> tuple[Steps, Ints]:
