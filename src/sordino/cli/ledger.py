@@ -444,7 +444,7 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
             f"{statement['source']}."
         ),
         # What all of it may teach a reader, once it is spent.
-        f"All of it together: {say_promise(statement)}",
+        *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
         *_say_renyi(statement),
         *_say_failures(statement.get("failures")),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
