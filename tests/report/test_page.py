@@ -70,11 +70,27 @@ def test_the_first_screen_is_plain():
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
     assert "Every result here was made a little wrong, on purpose" in first
-    assert "tea (200); rice (101)" in first
+    assert "tea 200 (190 to 210); rice 101 (91 to 111); others may belong among them" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.
     assert "From all results of this page together: At epsilon = 0.75 a reader" in first
     assert not re.search(r"\b(?:mechanism|sensitivity|adjacency|neighbor|Laplace)\b", first)
+
+
+def test_the_first_screen_says_what_is_nothing_but_noise():
+    rows = document()["rows"]
+    unsure = [{**row, "low": 0.0, "high": 5000.0, "order_unclear": True} for row in rows]
+    clipped = {"release": "sum", "column": "paid", "rows": [{"estimate": 70.0, "low": -70.0, "high": 220.0}]}
+    clipped["rows"][0] |= {"clip_low": 0.0, "clip_high": 0.05}
+    text = assert_whole(make_report([document(rows=unsure), clipped])).text
+    first = text[: text.index("Results")]
+    assert "; their order is unclear; others may belong among them" in first
+    assert "70 (\N{MINUS SIGN}70 to 220), of numbers that were moved between 0 and 0.05 first" in first
+    # What is sure says nothing of the kind.
+    sure = [{**row, "order_unclear": False} for row in rows]
+    text = assert_whole(make_report([document(rows=sure)])).text
+    assert "unclear;" not in text[: text.index("Results")]
+    assert "may belong" not in text
 
 
 def test_a_fraction_is_not_rounded_down():

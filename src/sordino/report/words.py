@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sordino.charts.figure import as_number
@@ -208,7 +208,23 @@ def say_headline(told: Told) -> Markup:
     if not parts:
         return join(f"{len(told.rows):,} rows")
     listed = [piece for part in parts[:_SHOWN] for piece in ("; ", part)][1:]
-    return join(*listed, "; …" if len(parts) > _SHOWN else None)
+    return join(*listed, "; …" if len(parts) > _SHOWN else None, *_list_doubts(told))
+
+
+def _list_doubts(told: Told) -> Iterator[str]:
+    """Yield what a reader of the first screen must know beside the figures."""
+    if is_clipped(told):
+        ends = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
+        [(low, high), *others] = ends
+        known = not others and low is not None and high is not None
+        which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
+        yield f", of numbers that were moved between {which} first"
+    # Of the last one it is unclear whether it leads over those that are not named.
+    *first, last = (row.get("order_unclear") is True for row in told.rows)
+    if any(first):
+        yield f"; {'their order' if all(first) else 'the order of some'} is unclear"
+    if last:
+        yield "; others may belong among them"
 
 
 def _say_named(row: Mapping[str, Any]) -> Markup:
@@ -216,9 +232,10 @@ def _say_named(row: Mapping[str, Any]) -> Markup:
     estimate = round_row(row).get("estimate")
     if estimate is None:
         return quote(_find_label(row))
-    figure = say_number(estimate)
-    told = f"({figure})" if share is None else f"({say_number(100 * share)} % below {figure})"
-    return join(quote(_find_label(row)), " ", told)
+    if share is None:
+        # With its range: a figure that is nothing but noise looks like any other.
+        return join(quote(_find_label(row)), " ", say_roughly(row))
+    return join(quote(_find_label(row)), f" ({say_number(100 * share)} % below {say_number(estimate)})")
 
 
 def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
