@@ -202,8 +202,12 @@ def test_a_step_whose_connection_is_closed_under_it_closes_no_file_of_others(tmp
         monkeypatch.setattr(sqlite, "read_change_counter", counted)
         found = counted(descriptor)
         sqlite.close_all()
-        opened.append(os.open(os.devnull, os.O_RDONLY))
-        assert opened == [descriptor], "the number is used again"
+        # The number is used again, whichever others are free by then.
+        other = os.open(os.devnull, os.O_RDONLY)
+        if other != descriptor:
+            os.dup2(other, descriptor)
+            os.close(other)
+        opened.append(descriptor)
         return found
 
     monkeypatch.setattr(sqlite, "read_change_counter", interrupted)
