@@ -73,16 +73,22 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     assert "\x1b" not in done.err
 
 
-def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
+def start_on_terminal(*arguments):
+    """Start the command before a terminal of its own; return it, and our end of the terminal."""
     master, slave = pty.openpty()
     job = subprocess.Popen(
-        [sys.executable, "-c", "from sordino.cli import main; main()", "run", "study.toml", "--run-id", "monday"],
+        [sys.executable, "-c", "from sordino.cli import main; main()", *arguments],
         stdin=slave,
         stdout=subprocess.DEVNULL,
         stderr=slave,
         close_fds=True,
-    )  # fmt: skip
+    )
     os.close(slave)
+    return job, master
+
+
+def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
+    job, master = start_on_terminal("run", "study.toml", "--run-id", "monday")
     seen = b""
     while (more := _read_terminal(master)) != b"":
         seen += more
@@ -392,15 +398,7 @@ def test_a_release_that_no_answer_could_make_is_not_asked_for_again(shop, monkey
 @pytest.mark.slow
 def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
     """Through a real terminal: each question is answered when it is seen, some of them wrongly first."""
-    master, slave = pty.openpty()
-    job = subprocess.Popen(
-        [sys.executable, "-c", "from sordino.cli import main; main()", "init", "orders.csv", "--output", "new.toml"],
-        stdin=slave,
-        stdout=subprocess.DEVNULL,
-        stderr=slave,
-        close_fds=True,
-    )  # fmt: skip
-    os.close(slave)
+    job, master = start_on_terminal("init", "orders.csv", "--output", "new.toml")
     seen, all_of_it = "", ""
     for question, answer in ANSWERS:
         while question not in seen or not seen.rstrip(" ").endswith(":"):

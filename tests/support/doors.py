@@ -221,9 +221,8 @@ DOORS: dict[str, Door] = {
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
     "PermuteAndFlip.release": _release(lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING)),
     "Quantile.release": _release(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
-    "Quantile.release_each": _release_each(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
+    "ColumnQuantiles.release_each": _release_each(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
     "QuantileInterval.release": _release(lambda: sd.QuantileInterval(q=0.5, lower=0, **COLUMN)),
-    "QuantileInterval.release_each": _release_each(lambda: sd.QuantileInterval(q=0.5, lower=0, **COLUMN)),
     "QuantilesWithIntervals.release": _release(
         lambda: QuantilesWithIntervals(
             sd.Quantile(q=0.5, lower=0, **COLUMN), (sd.QuantileInterval(q=0.5, lower=0, **COLUMN),)
@@ -235,7 +234,6 @@ DOORS: dict[str, Door] = {
         )
     ),
     "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
-    "Quantiles.release_each": _release_each(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
     "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
     "RefinedLaplace.release": _refined,
     "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(

@@ -75,9 +75,11 @@ def _say_plan(plan: StudyPlan) -> None:
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
         wish = "" if one.goal is None else f", found for {one.goal}"
-        first, *others = [*map(say_figure, one.figures if one.plan is None else one.plan.rows)] or [_HOW_WIDE]
+        figures, choices = (one.figures, []) if one.plan is None else (one.plan.rows, one.plan.list_choices())
+        # The first one stands on the line of its release, all else below it.
+        first, *others = [*map(say_figure, figures)] or [_HOW_WIDE]
         say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {first}")
-        for sentence in (*others, *(() if one.plan is None else one.plan.list_choices())):
+        for sentence in [*others, *choices]:
             say(f"    {sentence}")
     say(
         f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "

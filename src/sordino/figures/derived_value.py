@@ -91,8 +91,8 @@ class DerivedValue(Derivable, Tabular):
     planned : bool
         Whether the interval rests on your word that noises were settled before any of it was seen (`derive`).
     clipped : bool
-        Whether any of what it is made of is about clipped records: then so is this figure, and its interval.
-        Where the figure of the records as they are lies is not known.
+        Whether any of what it is made of is about clipped records: then so are this figure and its interval,
+        and nothing is known of the same figure without clipping.
     simulated : bool
         Whether any of what it is made of was.
     charges : tuple of str

@@ -177,9 +177,10 @@ class Search:
                 step *= 2
                 place = low + step
             elif turns % period == 0:
-                # A look by chance ends at the first run that does not reach the goal: one that does costs
-                # many times as much, so that fewer of them are made.
-                place = low + (high - low) // (2 if self.exact else 4)
+                # A look at widths by chance ends at the first run that does not reach the goal: one that
+                # does costs many times as much, so that fewer of them are made. All others cost the same.
+                ends_early = not self.exact and self.goal.kind != "right"
+                place = low + (high - low) // (4 if ends_early else 2)
             elif self._has_lines:
                 place = _draw_line(met_by, low, high)
             else:

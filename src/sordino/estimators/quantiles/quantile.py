@@ -13,6 +13,7 @@ cost and no comparison.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,7 +42,7 @@ from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each, split_columns
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
 from sordino.remnants import no_remnants
@@ -147,6 +148,41 @@ class ColumnQuantiles(Mechanism):
     )
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
+
+    @no_remnants
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[Any]:
+        """Release what `release` does of each of several columns, with noise of its own.
+
+        Parameters
+        ----------
+        columns : sequence of arrays, or of BucketCounts
+            Private, such as those of the groups of a table. How many there are is public.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        list
+            One release for each column, in their order.
+
+        Raises
+        ------
+        InvalidParameter
+            As for `release`.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release_each")
+        released: list[Any] = []
+        # Not all at once: what searches look at would fill the memory.
+        for begin in range(0, len(columns), self.grid.together):
+            some = columns[begin : begin + self.grid.together]
+            # One pass over the records. What is searched from here on are counts in buckets.
+            runs = [count_runs(values, self.grid, type(self).__name__) for values in some]
+            released += self._release_runs(runs, entropy)
+        return released
+
+    @abstractmethod
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[Any]:
+        """Release what is asked of each of some columns, which were counted."""
 
     def value_of(self, place: int, upward: bool | None) -> float:
         """Return the value that is released for what was found.
@@ -274,35 +310,11 @@ class Quantile(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantile.release")
+        released: QuantileValue
         [released] = self.release_each([values], entropy=entropy)
         return released
 
-    @no_remnants
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileValue]:
-        """Release the quantile of each of several columns, as `release` does, with noise of its own.
-
-        Parameters
-        ----------
-        columns : sequence of arrays, or of BucketCounts
-            Private, such as those of the groups of a table. How many there are is public.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            As for `release`.
-        """
-        fresh_entropy(entropy, "Quantile.release_each")
-        return [
-            released
-            for some in split_columns(columns, self.grid)
-            for released in self._release_some(some, entropy)
-        ]
-
-    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileValue]:
-        # One pass over the records. What is searched from here on are counts in buckets.
-        runs = [count_runs(values, self.grid, "Quantile") for values in columns]
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValue]:
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]
         # Both were paid for in any case, and whether the second is made depends on a released edge only
         # (docs/proofs/quantile.md, "Two searches").

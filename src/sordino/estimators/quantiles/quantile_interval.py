@@ -26,12 +26,11 @@ from sordino.estimators.quantiles.quantile import (
     ColumnQuantiles,
     Quantile,
     QuantileValue,
-    count_runs,
     share_of,
 )
 from sordino.estimators.quantiles.quantile_plan import QuantilePlan
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
-from sordino.estimators.quantiles.rank_search import RankSearch, find_each, split_columns
+from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.releases import Release
 from sordino.remnants import no_remnants
@@ -132,34 +131,11 @@ class QuantileInterval(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "QuantileInterval.release")
+        released: QuantileEnds
         [released] = self.release_each([values], entropy=entropy)
         return released
 
-    @no_remnants
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileEnds]:
-        """Release the interval of each of several columns, as `release` does, with noise of its own.
-
-        Parameters
-        ----------
-        columns : sequence of arrays, or of BucketCounts
-            Private, such as those of the groups of a table. How many there are is public.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            As for `release`.
-        """
-        fresh_entropy(entropy, "QuantileInterval.release_each")
-        return [
-            released
-            for some in split_columns(columns, self.grid)
-            for released in self._release_some(some, entropy)
-        ]
-
-    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileEnds]:
-        runs = [count_runs(values, self.grid, "QuantileInterval") for values in columns]
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileEnds]:
         below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)
         ends = (self.ends(low, high) for low, high in zip(below, above, strict=True))
         return [

@@ -30,10 +30,9 @@ from sordino.estimators.quantiles.quantile import (
     ColumnQuantiles,
     QuantileValue,
     beyond,
-    count_runs,
 )
 from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
-from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each, split_columns
+from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
@@ -290,34 +289,11 @@ class Quantiles(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantiles.release")
+        released: QuantileValues
         [released] = self.release_each([values], entropy=entropy)
         return released
 
-    @no_remnants
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[QuantileValues]:
-        """Release the quantiles of each of several columns, as `release` does, with noise of its own.
-
-        Parameters
-        ----------
-        columns : sequence of arrays, or of BucketCounts
-            Private, such as those of the groups of a table. How many there are is public.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            As for `release`.
-        """
-        fresh_entropy(entropy, "Quantiles.release_each")
-        return [
-            released
-            for some in split_columns(columns, self.grid)
-            for released in self._release_some(some, entropy)
-        ]
-
-    def _release_some(self, columns: Sequence[Any], entropy: Entropy) -> list[QuantileValues]:
-        runs = [count_runs(values, self.grid, "Quantiles") for values in columns]
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValues]:
         sizes = [one.records for one in runs]
         if self.size_noise is not None:
             drawn = self.size_noise.sample(len(sizes), entropy).tolist()

@@ -7,17 +7,16 @@ Floats: only in the rank errors, which are computed from the public result.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import Steps
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head
@@ -163,20 +162,14 @@ def find_each(searches: Sequence[RankSearch], runs: Sequence[Runs], entropy: Ent
         return []
     looked = [search.lattice(of) for search, of in zip(searches, runs, strict=True)]
     thresholds = [search.scan.threshold for search in searches]
-    found = searches[0].scan.first_each(*_line_up(looked), entropy, thresholds)
+    found = searches[0].scan.first_each(*_stack_rows(looked), entropy, thresholds)
     return [
         search.edge(None if position < 0 else position)
         for search, position in zip(searches, found.tolist(), strict=True)
     ]
 
 
-def split_columns(columns: Sequence[Any], grid: BucketGrid) -> Iterator[Sequence[Any]]:
-    """Yield columns that are released together: not all, or what is looked at would fill the memory."""
-    for begin in range(0, len(columns), grid.together):
-        yield columns[begin : begin + grid.together]
-
-
-def _line_up(looked: Sequence[tuple[Steps, Ints]]) -> tuple[Steps, Ints]:
+def _stack_rows(looked: Sequence[tuple[Steps, Ints]]) -> tuple[Steps, Ints]:
     """Return answers and lengths of several walks in rows, which are filled up with empty runs."""
     shape = (len(looked), max(lengths.size for _, lengths in looked))
     far = any(answers.dtype == object for answers, _ in looked)
