@@ -215,7 +215,7 @@ def test_what_is_wrong_is_said_with_its_line_when_the_file_is_read(tmp_path, old
     ("text", "account", "best"),
     [
         # What the others leave of [budget]: the histogram behind it has 1 of 1.5, and the top before it 0.2.
-        (HEAD.replace("epsilon = 2", "epsilon = 1.5") + TOP + COUNT.replace("±20", "±2") + FIXED, 10, "[budget] leaves it epsilon 0.281."),
+        (HEAD.replace("epsilon = 2", "epsilon = 1.5") + TOP + COUNT.replace("±20", "±2") + FIXED, 10, "[budget] leaves it epsilon 0.279."),
         # And of the account.
         (HEAD + COUNT.replace("±20", "±2") + FIXED, 1.5, "with epsilon 0.5, the most that fits, it is ± 6."),
         (HEAD + FIXED + COUNT.replace("±20", "±2"), 1.5, "with epsilon 0.5, the most that fits, it is ± 6."),
