@@ -6,14 +6,16 @@ import random
 from collections import Counter, defaultdict
 from fractions import Fraction
 
+import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
 from sordino.estimators import BucketGrid
-from support.rank_law import choose
+from support.rank_law import choose, name_in
 from support.tables import KINDS, columns, made
 
 SALT = b"0123456789abcdef"
@@ -66,10 +68,16 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
     assert all(sum(state[:-3]) <= rows for state in alone)
 
 
-def test_what_counts_is_what_the_law_says():
-    """Against the law written again: missing numbers come first, and a group goes by its label, not by its place."""
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "duckdb"])
+def test_what_counts_is_what_the_law_says(tmp_path, kind):
+    """Against the law written again: missing numbers come first.
+
+    A group goes by its label, and with units that a schema declares to be whole numbers by the place of its label.
+    """
     chance = random.Random(8)
     rows = [row for unit in (1, 2, 30) for row in rows_of(unit, chance, 40)]
+    source = made(tmp_path, kind, table(rows))
+    name = name_in(open_source(source), "u")
     for most in (1, 3, 7, 100):
         for salt in (SALT, b"fedcba9876543210"):
             own = defaultdict(list)
@@ -78,13 +86,14 @@ def test_what_counts_is_what_the_law_says():
                     own[unit, group].append(-1.0 if number is None else number)
             kept = defaultdict(list)
             for (unit, group), numbers in own.items():
-                kept[group] += choose(numbers, [str(unit), group], most, salt)
+                place = group if name is str else DOMAIN.index(group)
+                kept[group] += choose(numbers, [name(unit), place], most, salt)
             wanted = [
                 # What is missing is known by its place before all numbers, and adds nothing.
                 (sum(max(0, int(4 * number)) for number in kept[label]), len(kept[label]))
                 for label in DOMAIN
             ]
-            seen = states(table(rows), rows=most, groups=4, salt=salt)
+            seen = states(source, rows=most, groups=4, salt=salt)
             assert [(state[-3], state[-2] + state[-1]) for state in seen] == wanted
 
 
@@ -106,20 +115,101 @@ def test_a_bound_that_no_unit_reaches_is_none(most):
     assert states(table(rows), rows=most) == states(table(rows), rows=len(VALUES))
 
 
-def test_large_bounds_choose_by_the_same_law(monkeypatch):
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+def test_large_bounds_choose_by_the_same_law(monkeypatch, tmp_path, kind):
     """Products of 128 bits, from some bound on, say the same as those of 64 bits."""
     rows = [(unit, "a", 1.25 * place) for unit in range(4) for place in range(30)]
-    narrow = states(table(rows), rows=7)
+    source = made(tmp_path, kind, table(rows))
+    narrow = states(source, rows=7)
     monkeypatch.setattr("sordino.data.questions.rank_law._NARROW", 1)
-    assert states(table(rows), rows=7) == narrow
+    assert states(source, rows=7) == narrow
 
 
-def test_units_that_are_numbers_or_texts_choose_alike():
+NAMES = ["u", "g", "x"]
+FRAMES = {
+    # What these libraries make of a column of whole numbers when one value is missing, is a text, or is large.
+    "pandas, missing": (lambda rows: pd.DataFrame(rows, columns=NAMES), None),
+    "pandas, text": (lambda rows: pd.DataFrame(rows, columns=NAMES), "x"),
+    "pandas, large": (lambda rows: pd.DataFrame(rows, columns=NAMES), 1 << 70),
+    "polars, large": (
+        lambda rows: pl.DataFrame(rows, schema=NAMES, orient="row", infer_schema_length=None),
+        1 << 70,
+    ),
+    "relation, missing": (lambda rows: duckdb.connect().from_df(pd.DataFrame(rows, columns=NAMES)), None),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("groups", [None, 2])
+def test_a_row_that_changes_the_type_of_a_frame_changes_nobody_elses_choice(kind, groups):
+    build, unit = FRAMES[kind]
+    rows = [row for unit in range(40) for row in rows_of(unit, random.Random(unit), 20)]
+    before, after, alone = (build(own) for own in (rows, [*rows, (unit, "a", 1.0)], [(unit, "a", 1.0)]))
+    assert open_source(before).columns["u"] != open_source(after).columns["u"]
+    kept, together = (states(one, rows=2, groups=groups) for one in (before, after))
+    assert together == (kept if unit is None else added(kept, states(alone, rows=2, groups=groups)))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_twin_that_believes_the_type_of_a_frame_is_convicted(monkeypatch, kind):
+    monkeypatch.setattr(
+        "sordino.data.sources.source.Source.is_whole", lambda self, column: self.columns[column] == "BIGINT"
+    )
+    with pytest.raises(AssertionError):
+        test_a_row_that_changes_the_type_of_a_frame_changes_nobody_elses_choice(kind, None)
+
+
+WHOLE = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "duckdb"])
+@pytest.mark.parametrize("groups", [None, 2])
+def test_units_of_all_types_of_whole_numbers_choose_alike(tmp_path, kind, groups):
+    rows = [row for unit in (1, 2, 30) for row in rows_of(unit, random.Random(unit), 40)]
+    tables = [columns(rows, u=whole, g=pa.string(), x=pa.float64()) for whole in WHOLE]
+    sources = [made(tmp_path, kind, one, f"t{place}") for place, one in enumerate(tables)]
+    first, *others = [states(one, rows=3, groups=groups) for one in sources]
+    assert others == [first] * len(others)
+
+
+def test_units_of_frames_that_are_numbers_or_texts_choose_alike():
     rows = [row for unit in (1, -2, 30) for row in rows_of(unit, random.Random(unit), 40)]
     texts = columns(
         [(str(unit), *more) for unit, *more in rows], u=pa.string(), g=pa.string(), x=pa.float64()
     )
     assert states(table(rows), rows=3, groups=2) == states(texts, rows=3, groups=2)
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1, 1), (2, 3), (3, 20), (9, 69)])
+def test_groups_and_rows_chosen_in_one_go_are_those_of_the_law(tmp_path, rows, groups):
+    """More groups than a set holds, so a unit's groups and its rows in each are chosen from one order."""
+    chance = random.Random(rows)
+    labels = [f"l{place:02}" for place in range(70)]
+    owned = defaultdict(list)
+    for unit in (-(1 << 63), -7, 0, 5, (1 << 63) - 1):
+        for _ in range(chance.randint(1, 400)):
+            owned[unit, chance.choice(labels)].append(chance.choice(VALUES))
+    listed = [(unit, label, number) for (unit, label), numbers in owned.items() for number in numbers]
+    chance.shuffle(listed)
+    question = prepare_numbers(
+        open_source(made(tmp_path, "parquet", table(listed))),
+        PrivacyUnit("u", max_rows=rows),
+        column="x",
+        grid=GRID,
+        salt=SALT,
+        by="g",
+        domain=labels,
+        groups_per_unit=groups,
+    )
+    found = question.totals([CLIP] * len(labels))
+    wanted = {label: [] for label in labels}
+    for unit in {unit for unit, _ in owned}:
+        for label in choose([label for one, label in owned if one == unit], [unit], groups, SALT):
+            numbers = [-1.0 if number is None else number for number in owned[unit, label]]
+            wanted[label] += choose(numbers, [unit, labels.index(label)], rows, SALT)
+    assert [(one.steps, one.known + one.missing) for one in found] == [
+        (sum(max(0, int(4 * number)) for number in kept), len(kept)) for kept in wanted.values()
+    ]
 
 
 def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
@@ -132,7 +222,7 @@ def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
 
     assert sorted(shares()) != [300]
     assert all(60 < count < 140 for count in shares())
-    monkeypatch.setattr("sordino.data.questions.rank_law.write_offset", lambda *_: "CAST(0 AS BIGINT)")
+    monkeypatch.setattr("sordino.data.questions.rank_law.Draw.write_offset", lambda *_: "CAST(0 AS BIGINT)")
     assert shares() == [300]
 
 

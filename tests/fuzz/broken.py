@@ -86,11 +86,12 @@ def _keep_nan() -> None:
 
 
 def _bounded(
-    kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Any, **_more: Any
+    kept: str, *, rows: int | None, groups: int | None, grouped: bool, draw: Any, **_more: Any
 ) -> str:
     """Return the rows that count: ordered by a hash of their texts and copies."""
     if rows is None:
         return kept
+    words, salt = draw.words, draw.salt
     names = "grp, item, " if grouped else ""
     zero = "CASE WHEN x = 0 THEN abs(x) ELSE x END AS x"
     known = f"(SELECT {zero}, {names}unit FROM {kept} AS kept WHERE unit IS NOT NULL)"

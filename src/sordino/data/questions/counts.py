@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.label_sets import count_sets, fits_sets
-from sordino.data.questions.rank_law import choose_ranks
+from sordino.data.questions.rank_law import Draw, choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
@@ -260,6 +260,7 @@ def prepare_counts(
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = source.backend.dialect.words
     kinds = list(source.columns.values())
+    draw = Draw(salt=salt, words=words, whole=source.is_whole(unit.column))
     kept = ", ".join(words.name_columns(columns, kinds)) or "1"
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
@@ -271,10 +272,10 @@ def prepare_counts(
     if known is not None and known.hidden:
         # Which texts can be labels that nobody listed: by the declared type, which is public, and the text.
         plain = words.is_plain("item", kinds[columns["item"]])
-        sql = labels_query(unit, kept, salt, words, plain, known.least, best)
+        sql = labels_query(unit, kept, draw, plain, known.least, best)
     else:
         listed = known is None or known.numbered is None
-        sql = count_query(kind, unit, kept, salt, words, listed=listed, size=_find_size(known))
+        sql = count_query(kind, unit, kept, draw, listed=listed, size=_find_size(known))
     question = CountQuestion(
         source=source,
         unit=unit,
@@ -394,8 +395,7 @@ def count_query(
     kind: Kind,
     unit: PrivacyUnit,
     kept: str,
-    salt: bytes,
-    words: Words,
+    draw: Draw,
     *,
     listed: bool,
     size: int | None = None,
@@ -421,12 +421,10 @@ def count_query(
         # One query for both kinds, which is asked once if a batch counts rows and units. The sum over no rows
         # is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
         return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} AS bounded"
-    return _write_items_query(unit, kept, salt, words, listed=listed, size=size)
+    return _write_items_query(unit, kept, draw, listed=listed, size=size)
 
 
-def _write_items_query(
-    unit: PrivacyUnit, kept: str, salt: bytes, words: Words, *, listed: bool, size: int | None
-) -> str:
+def _write_items_query(unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None) -> str:
     """Return the query for items of a domain, each by its position in it."""
     # No unit has more items than there are labels: where all of them may count, nothing is chosen.
     if unit.column is not None and size is not None and unit.max_rows is not None and size <= unit.max_rows:
@@ -438,25 +436,23 @@ def _write_items_query(
             "(SELECT CAST(position AS INTEGER) AS item, unit"
             f" FROM {kept} AS kept JOIN labels ON item = label)"
         )
-        if fits_sets(size, words):
-            return count_sets(kept, most=unit.max_rows, salt=salt, words=words)
-        counted = _count_items(unit, kept, salt, words, "TRUE")
+        if fits_sets(size, draw.words):
+            return count_sets(kept, most=unit.max_rows, draw=draw)
+        counted = _count_items(unit, kept, draw, "TRUE")
         return f"SELECT item AS position, n FROM ({counted}) AS counted"
-    counted = _count_items(unit, kept, salt, words, "TRUE")
+    counted = _count_items(unit, kept, draw, "TRUE")
     if listed:
         return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
     # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
     return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
 
 
-def labels_query(
-    unit: PrivacyUnit, kept: str, salt: bytes, words: Words, plain: str, least: int, best: int | None
-) -> str:
+def labels_query(unit: PrivacyUnit, kept: str, draw: Draw, plain: str, least: int, best: int | None) -> str:
     """Return the query for labels that nobody listed, each with its count; `kept` is that of `count_query`.
 
     `plain` says which texts can be labels. Only what at least `least` units have leaves the engine.
     """
-    counted = _count_items(unit, kept, salt, words, plain)
+    counted = _count_items(unit, kept, draw, plain)
     # Asked of labels with their counts, and not of each row, which would take longer: it sees nothing but the
     # label, so the answer is the same. The edge is one on what is counted: units have chosen their items.
     query = (
@@ -465,10 +461,10 @@ def labels_query(
     if best is None:
         return query
     # Equal counts are ordered by their labels, and never by a row, a hash or time.
-    return f"{query} ORDER BY n DESC, {words.code_points.format('item')} LIMIT {best + 1}"
+    return f"{query} ORDER BY n DESC, {draw.words.code_points.format('item')} LIMIT {best + 1}"
 
 
-def _count_items(unit: PrivacyUnit, kept: str, salt: bytes, words: Words, inside: str) -> str:
+def _count_items(unit: PrivacyUnit, kept: str, draw: Draw, inside: str) -> str:
     """Return each item with its number of units; items that are not `inside` take no place of a unit."""
     if unit.column is None:
         # A row is a unit here, and has one item.
@@ -479,16 +475,16 @@ def _count_items(unit: PrivacyUnit, kept: str, salt: bytes, words: Words, inside
             f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) AS pairs"
             " GROUP BY item"
         )
-    chosen = _choose_items(kept, unit.max_rows, salt, words, inside)
+    chosen = _choose_items(kept, unit.max_rows, draw, inside)
     return f"SELECT item, count(*) AS n FROM ({chosen}) AS chosen GROUP BY item"
 
 
-def _choose_items(kept: str, most: int, salt: bytes, words: Words, inside: str) -> str:
+def _choose_items(kept: str, most: int, draw: Draw, inside: str) -> str:
     """Return at most `most` distinct items of each unit, by the law of ranks: no other unit takes part.
 
     Items that are not `inside` are not chosen: they would waste the bound.
     """
     pairs = f"(SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside})"
     return choose_ranks(
-        pairs, taken=["item"], owner=["unit"], named=["unit"], order="item", most=most, salt=salt, words=words
+        pairs, taken=["item"], owner=["unit"], named=["unit"], order="item", most=most, draw=draw
     )

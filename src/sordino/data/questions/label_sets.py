@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sordino.data.questions.rank_law import write_choice, write_offset
+from sordino.data.questions.rank_law import Draw, write_choice
 from sordino.data.sources.words import Words
 
 MOST_LABELS = 62
@@ -21,7 +21,7 @@ def fits_sets(size: int | None, words: Words) -> bool:
     return size is not None and size <= MOST_LABELS and words.set_bits is not None
 
 
-def count_sets(kept: str, *, most: int | None, salt: bytes, words: Words) -> str:
+def count_sets(kept: str, *, most: int | None, draw: Draw) -> str:
     """Return a SELECT of each label's position, with the number `n` of units that count for it.
 
     Parameters
@@ -30,23 +30,21 @@ def count_sets(kept: str, *, most: int | None, salt: bytes, words: Words) -> str
         A SELECT in parentheses, with columns item, the place of a label in the domain, and unit, or NULL.
     most : int or None
         At most so many labels of a unit count; None: all that it has.
-    salt : bytes
-        Secret.
-    words : Words
-        The words of the engine.
+    draw : Draw
+        What decides which labels of a unit count.
     """
     had = f"(SELECT unit, item AS place FROM {kept} AS kept WHERE unit IS NOT NULL)"
     counts = f"(bits & {_write_bit('listed.place')}) <> 0"
     if most is not None:
-        counts += f" AND (many <= {most} OR {_write_choice(most, words, place='listed.place')})"
+        counts += f" AND (many <= {most} OR {_write_choice(most, draw.words, place='listed.place')})"
     return (
-        f"SELECT position, count(*) AS n FROM ({_write_sets(had, most, salt, words)}) AS owned"
+        f"SELECT position, count(*) AS n FROM ({_write_sets(had, most, draw)}) AS owned"
         f" JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed ON {counts}"
         " GROUP BY position"
     )
 
 
-def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, salt: bytes, words: Words) -> str:
+def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -> str:
     """Return a SELECT of all rows of at most `most` groups of each unit, in parentheses.
 
     Parameters
@@ -55,13 +53,13 @@ def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, salt: bytes,
         A SELECT in parentheses, with columns unit, which is never NULL, and grp, from 0 to `MOST_LABELS` - 1.
     columns : sequence of str
         What is wanted of it.
-    most, salt, words
+    most, draw
         As in `count_sets`.
     """
     taken = ", ".join(f"known.{name}" for name in columns)
     bits = "(SELECT unit, CAST(grp AS INTEGER) AS place FROM known)"
-    crowded = f"SELECT * FROM ({_write_sets(bits, most, salt, words)}) AS owned WHERE many > {most}"
-    choice = _write_choice(most, words, place="CAST(grp AS INTEGER)")
+    crowded = f"SELECT * FROM ({_write_sets(bits, most, draw)}) AS owned WHERE many > {most}"
+    choice = _write_choice(most, draw.words, place="CAST(grp AS INTEGER)")
     return (
         # Read once, and used twice: a stream of rows cannot be read again.
         f"(WITH known AS MATERIALIZED (SELECT {', '.join(columns)} FROM {kept} AS kept),"
@@ -71,13 +69,13 @@ def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, salt: bytes,
     )
 
 
-def _write_sets(had: str, most: int | None, salt: bytes, words: Words) -> str:
+def _write_sets(had: str, most: int | None, draw: Draw) -> str:
     """Return a SELECT of each unit, its labels as bits, how many they are, and what shifts their ranks."""
     owned = f"SELECT unit, bit_or({_write_bit('place')}) AS bits FROM {had} AS had GROUP BY unit"
-    assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
-    many = words.set_bits.format("bits")
+    assert draw.words.set_bits is not None  # noqa: S101  (`fits_sets`)
+    many = draw.words.set_bits.format("bits")
     # Hashed only for those who have more than may count: hashing is what takes time.
-    hashed = write_offset(["unit"], salt, words)
+    hashed = draw.write_offset(["unit"], ["unit"])
     shift = "0" if most is None else f"CASE WHEN many > {most} THEN {hashed} % many END"
     return (
         f"SELECT unit, bits, many, {shift} AS shift"
@@ -93,4 +91,4 @@ def _write_choice(most: int, words: Words, place: str) -> str:
     """Return whether a label counts of a unit that has more than `most`: by its rank among those it has."""
     assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
     rank = words.set_bits.format(f"bits & ({_write_bit(place)} - 1)")
-    return f"{write_choice(most, words, place=f'CAST({rank} AS BIGINT)')} < {most}"
+    return write_choice(most, words, place=f"CAST({rank} AS BIGINT)")

@@ -9,6 +9,9 @@ unit has itself and of the salt: docs/proofs/numbers.md, 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import final
 
 from sordino.data.sources.engine import literal
 from sordino.data.sources.words import Words
@@ -19,6 +22,76 @@ _NARROW = 1 << 20
 _UNBOUNDED = 1 << 62
 """No unit has so many rows: a larger bound is none."""
 
+_PRIME = (1 << 38) - 45
+"""Offsets of whole numbers are computed modulo this prime."""
+
+_MODULI = (4194301, 4194287, 4194277)
+"""Primes below 2^22. Their product is above 2^65: the remainders tell whole numbers of 64 bits apart."""
+
+_LIFT = _PRIME * -(-(3 << 60) // _PRIME)
+"""A multiple of the prime that lifts three negative products above 0."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """What decides which rows of a unit count.
+
+    Parameters
+    ----------
+    salt : bytes
+        Secret.
+    words : Words
+        The words of the engine.
+    whole : bool
+        Whether units are whole numbers: then arithmetic gives their offsets, which takes less than a hash.
+    """
+
+    salt: bytes = field(repr=False)
+    words: Words
+    whole: bool
+
+    @property
+    def in_windows(self) -> bool:
+        """Whether ranks are found in windows over all rows, and not over those of crowded owners alone."""
+        return not self.words.materialized or (self.whole and self.words.fast_windows)
+
+    def write_offset(self, owner: Sequence[str], named: Sequence[str]) -> str:
+        """Return a whole number of 64 bits, not negative, that follows from the salt and the owner of a row.
+
+        Parameters
+        ----------
+        owner : sequence of str
+            Columns that say whose a row is: a unit, and perhaps the place of a group.
+        named : sequence of str
+            Columns with their names, for units that are not whole numbers.
+        """
+        if self.whole:
+            return self._write_arithmetic(owner)
+        # The length stands in front of each text, so that no two owners make one text.
+        texts = [f"length({text}) || ':' || {text}" for text in map(self.words.shown.format, named)]
+        return self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
+
+    def _write_arithmetic(self, owner: Sequence[str]) -> str:
+        """Return the sum of secret multiples of an owner's remainders, modulo a prime.
+
+        For each owner every offset is as likely as any other, and the offsets of two owners are independent.
+        """
+        unit, *groups = owner
+        # Remainders have the sign of the unit. They are below 2^22, factors below 2^38, so each product is
+        # below 2^60. Places of groups are below 2^18. So no sum is negative, and none leaves 64 bits.
+        parts = [f"CAST({unit} % {modulus} AS BIGINT)" for modulus in _MODULI] + [
+            f"CAST({group} AS BIGINT)" for group in groups
+        ]
+        first, *factors = self._list_factors(1 + len(parts))
+        terms = " + ".join(f"{part} * {factor}" for part, factor in zip(parts, factors, strict=True))
+        return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
+
+    def _list_factors(self, count: int) -> list[int]:
+        """Return numbers below the prime that follow from the salt, as good as independent of each other."""
+        hashes = [sha256(b"factor %d of " % place + self.salt).digest() for place in range(count)]
+        return [int.from_bytes(one, "big") % _PRIME for one in hashes]
+
 
 def choose_ranks(
     kept: str,
@@ -28,8 +101,7 @@ def choose_ranks(
     named: Sequence[str],
     order: str,
     most: int,
-    salt: bytes,
-    words: Words,
+    draw: Draw,
     names: str = "",
 ) -> str:
     """Return a SELECT of the columns `taken`, of at most `most` rows of each owner.
@@ -43,34 +115,31 @@ def choose_ranks(
     owner : sequence of str
         Columns that say whose a row is: the unit, and perhaps its group.
     named : sequence of str
-        Columns with the names of the owner, from which the offset follows; equal within an owner.
+        Columns with the names of the owner; equal within an owner.
     order : str
         A column of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
         every column that is taken.
     most : int
         At least 1.
-    salt : bytes
-        Secret.
-    words : Words
-        The words of the engine.
+    draw : Draw
+        What decides.
     names : str
         A SELECT in parentheses that has some of `named`, each once for an owner: what is left of them is in
         `owner`, and they are joined by the columns that both have. Not for an engine that keeps no part of a
         query.
     """
-    if not words.materialized:
-        return _choose_in_windows(kept, taken, owner, named, order, most, salt, words, alike=False)
+    if draw.in_windows:
+        return _choose_in_windows(kept, taken, owner, named, order, most, draw, alike=False)
     tables = list_marking(
         kept,
         columns=list(dict.fromkeys([*taken, order])),
         owner=owner,
         named=named,
         most=most,
-        salt=salt,
-        words=words,
+        draw=draw,
         names=names,
     )
-    return f"WITH {_write_tables(tables)} {pick_ranks(taken, order=order, most=most, words=words)}"
+    return f"WITH {_write_tables(tables)} {pick_ranks(taken, order=order, most=most, words=draw.words)}"
 
 
 def _write_tables(tables: Sequence[tuple[str, str]]) -> str:
@@ -89,8 +158,7 @@ def list_marking(
     owner: Sequence[str],
     named: Sequence[str],
     most: int,
-    salt: bytes,
-    words: Words,
+    draw: Draw,
     names: str = "",
 ) -> list[tuple[str, str]]:
     """Return tables that say which rows are those of owners with more than may count.
@@ -100,7 +168,7 @@ def list_marking(
 
     Parameters
     ----------
-    kept, owner, named, most, salt, words, names
+    kept, owner, named, most, draw, names
         As in `choose_ranks`.
     columns : sequence of str
         Columns that are wanted, or that rows are ordered by.
@@ -112,10 +180,11 @@ def list_marking(
         f"SELECT {whose}, count(*) AS many FROM kept GROUP BY {whose}"
         f" HAVING count(*) > {min(most, _UNBOUNDED)}"
     )
+    # Whole numbers are their own names.
+    looked_up = f" NATURAL JOIN {names} AS names" if names and not draw.whole else ""
     crowded = (
-        f"SELECT {whose}, many, {write_offset(named, salt, words)} % many AS shift,"
-        f" row_number() OVER () AS holder"
-        f" FROM ({counted}) AS counted{f' NATURAL JOIN {names} AS names' if names else ''}"
+        f"SELECT {whose}, many, {draw.write_offset(owner, named)} % many AS shift,"
+        f" row_number() OVER () AS holder FROM ({counted}) AS counted{looked_up}"
     )
     marked = (
         f"SELECT {', '.join(f'kept.{name}' for name in columns)}, holder"
@@ -139,7 +208,6 @@ def pick_ranks(taken: Sequence[str], *, order: str, most: int, words: Words) -> 
 
 def _pick_crowded(taken: Sequence[str], order: str, most: int, words: Words) -> str:
     """Return the part of `pick_ranks` about owners that have more than may count."""
-    most = min(most, _UNBOUNDED)
     ranked = (
         f"SELECT {', '.join(taken)}, holder, row_number() OVER"
         f" (PARTITION BY holder ORDER BY {order} NULLS FIRST) - 1 AS place"
@@ -148,11 +216,11 @@ def _pick_crowded(taken: Sequence[str], order: str, most: int, words: Words) -> 
     return (
         f"SELECT {', '.join(f'ranked.{name}' for name in taken)}"
         f" FROM ({ranked}) AS ranked JOIN crowded ON ranked.holder = crowded.holder"
-        f" WHERE {write_choice(most, words)} < {most}"
+        f" WHERE {write_choice(most, words)}"
     )
 
 
-def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, words: Words) -> str:
+def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -> str:
     """Return a SELECT of all rows of at most `most` groups of each unit, in parentheses.
 
     Parameters
@@ -161,12 +229,11 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, 
         A SELECT in parentheses, with columns unit, which is never NULL, and grp.
     columns : sequence of str
         What is wanted of it.
-    most, salt, words
+    most, draw
         As in `choose_ranks`.
     """
-    if not words.materialized:
-        chosen = _choose_in_windows(kept, columns, ["unit"], ["unit"], "grp", most, salt, words, alike=True)
-        return f"({chosen})"
+    if draw.in_windows:
+        return f"({_choose_in_windows(kept, columns, ['unit'], ['unit'], 'grp', most, draw, alike=True)})"
     # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
     tables = list_marking(
         "(SELECT DISTINCT unit, grp FROM known)",
@@ -174,8 +241,7 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, 
         owner=["unit"],
         named=["unit"],
         most=most,
-        salt=salt,
-        words=words,
+        draw=draw,
     )
     wanted = ", ".join(f"known.{name}" for name in columns)
     # Rows are compared with groups that were chosen only where a unit has more than may count: they are few.
@@ -184,9 +250,41 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, salt: bytes, 
         f" {_write_tables(tables)}"
         f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder IS NULL"
         f" UNION ALL SELECT {wanted} FROM known"
-        f" JOIN ({_pick_crowded(['unit', 'grp'], 'grp', most, words)}) AS chosen"
+        f" JOIN ({_pick_crowded(['unit', 'grp'], 'grp', most, draw.words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
     )
+
+
+def choose_groups_and_ranks(kept: str, *, groups: int, rows: int, draw: Draw) -> str:
+    """Return a SELECT of grp and x: of each unit at most `groups` groups, in each at most `rows` rows.
+
+    It chooses what `choose_groups` and `choose_ranks` choose one after the other, and sorts the rows once for
+    both. Only for an engine with fast windows, and units that are whole numbers.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses, with columns unit, which is never NULL, grp and x.
+    groups, rows : int
+        At least 1.
+    draw : Draw
+        What decides.
+    """
+    # All of these go by one order, or by a part of it, so one sort is enough: its groups, and in each its
+    # numbers. How many groups a unit has is known only behind that.
+    by_group = "PARTITION BY unit ORDER BY grp"
+    ranked = (
+        f"SELECT unit, grp, x, dense_rank() OVER ({by_group}) - 1 AS spot,"
+        f" row_number() OVER ({by_group}, x NULLS FIRST) - rank() OVER ({by_group}) AS place,"
+        f" count(*) OVER ({by_group} RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS many FROM {kept} AS kept"
+    )
+    counted = (
+        "SELECT unit, grp, x, spot, place, many, max(spot) OVER (PARTITION BY unit) + 1 AS spots"
+        f" FROM ({ranked}) AS ranked"
+    )
+    chosen = _write_bound(groups, draw, ["unit"], place="spot", many="spots")
+    counts = _write_bound(rows, draw, ["unit", "grp"])
+    return f"SELECT grp, x FROM ({counted}) AS counted WHERE ({chosen}) AND ({counts})"
 
 
 def _choose_in_windows(
@@ -196,8 +294,7 @@ def _choose_in_windows(
     named: Sequence[str],
     order: str,
     most: int,
-    salt: bytes,
-    words: Words,
+    draw: Draw,
     *,
     alike: bool,
 ) -> str:
@@ -205,14 +302,16 @@ def _choose_in_windows(
 
     With `alike` rows that are equal by the order share a rank, and all of them count or none.
     """
-    columns = ", ".join(dict.fromkeys([*taken, *owner, *named]))
-    most = min(most, _UNBOUNDED)
+    columns = ", ".join(dict.fromkeys([*taken, *owner, *([] if draw.whole else named)]))
     whose = f"PARTITION BY {', '.join(owner)}"
-    # Counted, because engines number rows in 32 bits.
     ordered = f"{whose} ORDER BY {order} NULLS FIRST"
     whole = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
-    rank = f"dense_rank() OVER ({ordered})"
-    if not alike:
+    if alike:
+        rank = f"dense_rank() OVER ({ordered})"
+    elif draw.words.fast_windows:
+        rank = f"row_number() OVER ({ordered})"
+    else:
+        # Counted, because some engines number rows in 32 bits.
         rank = f"count(*) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     # Windows of one order are computed together. So this one names an order that it would not need.
     ranked = (
@@ -221,26 +320,36 @@ def _choose_in_windows(
     )
     if alike:
         ranked = f"SELECT {columns}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
+    wanted = f"SELECT {', '.join(taken)} FROM"
+    if draw.whole:
+        return f"{wanted} ({ranked}) AS ranked WHERE {_write_bound(most, draw, owner)}"
     # Hashed only for those who have more than may count, and in one row of each: hashing is what takes time.
-    hashed = (
-        f"CASE WHEN many > {most} AND place = 0 THEN {write_offset(named, salt, words)} % many ELSE 0 END"
-    )
+    offset = f"{draw.write_offset(owner, named)} % many"
+    hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {offset} ELSE 0 END"
     hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
     shifted = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS shift FROM ({hashed}) AS hashed"
     return (
-        f"SELECT {', '.join(taken)} FROM ({shifted}) AS shifted"
-        f" WHERE many <= {most} OR {write_choice(most, words)} < {most}"
+        f"{wanted} ({shifted}) AS shifted WHERE NOT {_is_crowded(most)} OR {write_choice(most, draw.words)}"
     )
 
 
-def write_choice(most: int, words: Words, *, place: str = "place") -> str:
-    """Return what is below `most` for the ranks that count; `place` is the rank, of 64 bits."""
+def _is_crowded(most: int, many: str = "many") -> str:
+    return f"{many} > {min(most, _UNBOUNDED)}"
+
+
+def _write_bound(
+    most: int, draw: Draw, owner: Sequence[str], *, place: str = "place", many: str = "many"
+) -> str:
+    """Return whether a rank counts, of an owner that is whole numbers."""
+    # Not reduced first: what is below the prime adds nothing that 64 bits do not hold.
+    choice = write_choice(most, draw.words, place=place, many=many, shift=draw.write_offset(owner, ()))
+    return f"NOT {_is_crowded(most, many)} OR {choice}"
+
+
+def write_choice(
+    most: int, words: Words, *, place: str = "place", many: str = "many", shift: str = "shift"
+) -> str:
+    """Return whether a rank counts of an owner that has more than `most`; `place` is the rank, of 64 bits."""
+    most = min(most, _UNBOUNDED)
     place = place if most <= _NARROW else words.wide.format(place)
-    return f"({place} * {most} + shift) % many"
-
-
-def write_offset(named: Sequence[str], salt: bytes, words: Words) -> str:
-    """Return a number from 0 to 2^60 - 1 that follows from the salt and the names of an owner."""
-    # The length stands in front of each text, so that no two owners make one text.
-    texts = [f"length({text}) || ':' || {text}" for text in map(words.shown.format, named)]
-    return words.drawn.format(" || ".join([literal(salt.hex()), *texts]))
+    return f"({place} * {most} + {shift}) % {many} < {most}"

@@ -19,13 +19,19 @@ from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
 from sordino.data.questions.label_sets import choose_in_sets, fits_sets
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.rank_law import choose_groups, choose_ranks, list_marking, pick_ranks
+from sordino.data.questions.rank_law import (
+    Draw,
+    choose_groups,
+    choose_groups_and_ranks,
+    choose_ranks,
+    list_marking,
+    pick_ranks,
+)
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
@@ -376,6 +382,7 @@ def prepare_numbers(
     kinds = list(source.columns.values())
     number = dialect.number(index, kind)
     named = dialect.words.name_columns(columns, kinds)
+    draw = Draw(salt=salt, words=dialect.words, whole=source.is_whole(unit.column))
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
     kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
@@ -397,8 +404,7 @@ def prepare_numbers(
             rows=most,
             groups=groups,
             grouped=by is not None,
-            salt=salt,
-            words=dialect.words,
+            draw=draw,
             listed=listed,
             labels=labels,
         )
@@ -417,7 +423,7 @@ def prepare_numbers(
         dialect=dialect,
         rows=rows,
         marking=(
-            _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, salt, dialect.words)
+            _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, draw)
             if by is None and unit.column is not None and unit.max_rows is not None
             else None
         ),
@@ -470,8 +476,7 @@ def bounded(
     rows: int | None,
     groups: int | None,
     grouped: bool,
-    salt: bytes,
-    words: Words,
+    draw: Draw,
     listed: int | None = None,
     labels: str = "",
 ) -> str:
@@ -495,50 +500,51 @@ def bounded(
     # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
-    # A label is a text, which takes room in every row. An engine that can looks it up where it is needed.
-    looked_up = grouped and words.materialized
-    columns = "x, unit" if not grouped else "x, grp, unit" if looked_up else "x, grp, item, unit"
+    # A label is a text, which takes room in every row. It is left out where a place says the same, and an
+    # engine that can looks it up where it is needed.
+    left_out = draw.whole or draw.words.materialized
+    columns = "x, unit" if not grouped else "x, grp, unit" if left_out else "x, grp, item, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
     # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
     if groups is not None and (listed is None or groups < listed):
-        choose = choose_in_sets if fits_sets(listed, words) else choose_groups
-        known = choose(known, columns.split(", "), most=groups, salt=salt, words=words)
+        if fits_sets(listed, draw.words):
+            known = choose_in_sets(known, columns.split(", "), most=groups, draw=draw)
+        elif draw.whole and draw.words.fast_windows:
+            return f"({choose_groups_and_ranks(known, groups=groups, rows=rows, draw=draw)})"
+        else:
+            known = choose_groups(known, columns.split(", "), most=groups, draw=draw)
     counted = choose_ranks(
         known,
         taken=["grp", "x"] if grouped else ["x"],
         owner=["unit", "grp"] if grouped else ["unit"],
-        # By its label, and not by its place in a list that others may write in another order.
         named=["unit", "item"] if grouped else ["unit"],
         order="x",
         most=rows,
-        salt=salt,
-        words=words,
-        names=labels if looked_up else "",
+        draw=draw,
+        names=labels if grouped and left_out else "",
     )
     return f"({counted})"
 
 
-def _mark_together(number: str, whose: str, most: int, salt: bytes, words: Words) -> Marking | None:
+def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | None:
     """Return how the numbers of a unit are chosen beside those of other columns of the same rows.
 
     `whose` is what stands behind the numbers in the SELECT of `bounded`. The choice is that of `bounded`: who
     has how many rows, and what shifts their ranks, is the same for every column, and each has ranks of its
     own.
     """
-    if not words.materialized:
+    if not draw.words.materialized:
         return None
 
     def list_tables(numbers: Sequence[str]) -> list[tuple[str, str]]:
         names = [f"x{place}" for place in range(len(numbers))]
         listed = ", ".join(f"{one} AS {name}" for one, name in zip(numbers, names, strict=True))
         known = f"(SELECT * FROM (SELECT {listed}, {whose}) AS known WHERE unit IS NOT NULL)"
-        return list_marking(
-            known, columns=names, owner=["unit"], named=["unit"], most=most, salt=salt, words=words
-        )
+        return list_marking(known, columns=names, owner=["unit"], named=["unit"], most=most, draw=draw)
 
     return Marking(
         number,
-        f"{most} of {whose}, {salt.hex()}",
+        f"{most} of {whose}, {draw.salt.hex()}",
         list_tables,
-        lambda name: pick_ranks([name], order=name, most=most, words=words),
+        lambda name: pick_ranks([name], order=name, most=most, words=draw.words),
     )

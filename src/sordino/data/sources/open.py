@@ -141,6 +141,7 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             (),
             ReaderBackend(relation),
             computed=True,
+            stored=False,
             ordered=False,
             files_known=False,
         )
@@ -167,6 +168,7 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
         ReaderBackend(reader),
         computed=reader.lazy,
         inferred=reader.inferred,
+        stored=False,
         files_known=not reader.lazy,
     )
 
