@@ -267,7 +267,7 @@ def report(sizes=ROWS):
         "",
         f"- **Bounds.** All know that amounts lie in 0 to {HIGHEST}. Peers clip there; ours looks for a lower clip inside the same epsilon. Tumult adds noise to the sum about the middle of the range, which halves it.",
         f"- **Cut.** Tumult: `MaxRowsPerID({M})`, or `MaxGroupsPerID` and `MaxRowsPerGroupPerID`. OpenDP: `truncate_per_group`, with an `identifier`. It cuts by a shuffle of its own; `truncate_num_groups`, meant for items, failed in this version with one column. Ours takes rows by a secret salt.",
-        f"- **Rows of a buyer in several groups.** Peers bound all rows of a buyer by {M} at once. Ours bounds rows in each group and the number of groups, and divides epsilon by the latter: where rows scatter over all groups, peers are better.",
+        f"- **Rows of a buyer in several groups.** All bound the rows of a buyer by {M} in all groups together. Where a buyer has one region, ours is told so (`groups_per_unit=1`), which is no better here.",
         "- **Keys** are public for all: a key set (Tumult), `with_keys` (OpenDP), a domain (ours).",
         "- **Intervals.** Ours come with one for each figure; peers' figures are bare.",
         "- **cwida/privacy**, an extension of DuckDB, is not in the tables. It is handed out by DuckDB's own server of community extensions, which was out of reach, and by no package index. Its source (edd1164, for DuckDB 1.5.4) did not "

@@ -195,22 +195,6 @@ def test_what_is_refused(sordino, tmp_path):
         (("sum", path, *row, "--domain", path), "--domain needs --by"),
         (("mean", path, *row, "--groups-per-unit", 2), "--groups-per-unit needs --by"),
         (
-            (
-                "mean",
-                path,
-                *base,
-                "--user",
-                "user",
-                "--max-rows",
-                1,
-                "--by",
-                "group",
-                "--domain-range",
-                "0:3",
-            ),
-            "--groups-per-unit",
-        ),
-        (
             ("mean", path, "--column", "none", *row[2:]),
             "must be a column of the source",
         ),

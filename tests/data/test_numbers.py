@@ -253,7 +253,11 @@ def test_which_questions_are_refused(tmp_path):
         ({"by": "g", "domain": sd.Domain.assume_public()}, UnknownDomain, "listed"),
         ({"domain": ["a"]}, InvalidParameter, "belong to by"),
         ({"by": "l", "domain": ["a"]}, InvalidParameter, "by must be a column of texts"),
-        ({"by": "g", "domain": ["a"], "unit": unit}, UnboundedContribution, "--groups-per-unit"),
+        (
+            {"by": "g", "domain": sd.Domain.unlisted(delta=1e-6), "most_groups": 2, "unit": unit},
+            UnboundedContribution,
+            "--groups-per-unit",
+        ),
         (
             {"by": "g", "domain": ["a"], "unit": unit, "groups_per_unit": 0},
             InvalidParameter,

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 
 from sordino import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
-from support.clipped_laws import GRID, VALUES, neighbours, noise_of, rows, stages, totals
+from support.clipped_laws import GRID, VALUES, neighbours, noise_of, rows, totals, worst_loss
 
 ROUNDING = 1e-9
-
-
-def worst_loss(estimator, pairs):
-    """The largest log ratio of clip and noisy totals together, over pairs; and of the clip alone."""
-    known, worst, clip_only = {}, 0.0, 0.0
-    for a, b in pairs:
-        for one in (a, b):
-            if one not in known:
-                known[one] = stages(estimator, one)
-        for tests, (chance, at) in known[a].items():
-            other, there = known[b][tests]
-            clip = math.log(chance / other)
-            apart = sum(abs(x - y) for x, y in zip(at, there, strict=True))
-            worst, clip_only = max(worst, clip + noise_of(estimator, tests)[0] * apart), max(clip_only, clip)
-    return worst, clip_only
 
 
 CASES = [

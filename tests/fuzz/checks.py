@@ -18,7 +18,7 @@ import polars as pl
 from fuzz import engines
 from fuzz.cases import Case, shuffled
 from fuzz.known import limit_of
-from fuzz.oracle import Unsaid, expected
+from fuzz.oracle import Unsaid, expected, is_together
 from fuzz.questions import Answers, Outcome, ask, list_clips, make_grid, make_search, step_ranges
 from fuzz.releases import released
 from fuzz.sources import effective, recut, write
@@ -250,7 +250,10 @@ class _Run:
     def _numbers_moved(self, how: str, moved: Answers, _claims: dict[str, int]) -> Iterator[Finding]:
         question, times = self.case.question, 1 if how == "added" else 2
         most, groups = question.max_rows or 1, {key[1] for key in moved}
-        allowed = 1 if question.unit is None else question.groups_per_unit or 1
+        allowed = 1 if question.unit is None else question.groups_per_unit or most
+        everywhere = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
+        if is_together(question) and everywhere > times * most:
+            yield Finding("rows of a unit in all groups", f"{how}: {_shown(moved)}, at most {times * most}")
         if question.by is not None and len(groups) > times * allowed:
             yield Finding("groups of a unit", f"{how}: {_shown(moved)}")
         yield from self._sums_moved(how, moved)

@@ -333,7 +333,7 @@ class _Maker:
             more["domain"] = self._domain(table, named["item"], public=kind == "items")
             more["item" if kind == "items" else "by"] = named["item"]
             if numeric and "unit" in named:
-                more["groups_per_unit"] = rng.choice((1, 1, 2, 5))
+                more["groups_per_unit"] = rng.choice((1, 1, 2, 5, None, None))
         if numeric:
             more |= {
                 "column": named["number"],

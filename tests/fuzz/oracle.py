@@ -135,9 +135,17 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         group = None if question.by is None else _item(table, row, question.by, question, source)
         if question.by is None or group is not None:
             groups[group].append(_number(row[place], source=source))
-    chosen = (
-        question.groups_per_unit is None or question.unit is None or len(groups) <= question.groups_per_unit
-    )
+    rows_in_all, allowed = sum(map(len, groups.values())), question.max_rows or 1
+    if is_together(question):
+        chosen = rows_in_all <= allowed
+        if question.kind == "buckets":
+            found.sums["bucket"] += min(rows_in_all, allowed)
+    else:
+        chosen = (
+            question.groups_per_unit is None
+            or question.unit is None
+            or len(groups) <= question.groups_per_unit
+        )
     grid = make_grid(question.grid or {})
     edges = [Fraction(edge) for edge in grid.edges.tolist()]
     search = make_search(grid) if question.kind == "buckets" else None
@@ -157,7 +165,7 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
                     found.add(("counted", group, bucket), fewest, min(n, most))
                     here = [one for one in numbers if _bucket(one, edges) == bucket]
                     found.add(("sum", group, bucket), *_sum_ends(here, bucket, ladder, fewest, min(n, most)))
-            found.sums["bucket"] += most
+            found.sums["bucket"] += 0 if is_together(question) else most
             continue
         ends = ranges[(labels or [None]).index(group)] if len(ranges) > 1 else ranges[0]
         steps = sorted(0 if number is None else _steps(number, ends) for number in numbers)
@@ -174,8 +182,15 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
             )
             smallest, largest = sum(squares[:most]), sum(squares[len(squares) - most :])
             found.add(("squares", group), smallest if chosen else 0, largest)
-    if not chosen:  # which groups count is decided by a hash: only their ends are known
+    if not chosen and not is_together(
+        question
+    ):  # which groups count is decided by a hash: only their ends are known
         found.unsummed.add("bucket")
+
+
+def is_together(question: Question) -> bool:
+    """Tell whether rows of a unit are bounded in all groups together."""
+    return question.by is not None and question.unit is not None and question.groups_per_unit is None
 
 
 def _sum_ends(numbers: list[Any], bucket: int, ladder: StepLadder, fewest: int, most: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import pytest
 import sordino as sd
 from sordino.cost import ZCDP, Composition, repeat
 from sordino.session.table_numbers import TableNumbers
-from support.clipped_laws import GRID, compared, excess
+from support.clipped_laws import GRID, compared, excess, neighbours, worst_loss
 from support.quantiles import law_of
 
 VALUES = (0.5, 2.0, 5.0)
@@ -104,3 +104,49 @@ def test_groups_of_gaussian_totals_cost_what_their_parts_do(groups):
     assert all(
         repeat(TOTALS[0].cost, 2 * groups).rdp(order) <= replaced.rdp(order) for order in (1.5, 2, 8, 64)
     )
+
+
+# ---- rows in all groups together ----------------------------------------------------------------------------------------
+
+MONEY = {"adjacency": "add-remove", "lower": None, **GRID}
+FIGURES = [kind(epsilon=0.5, **MONEY) for kind in (sd.ClippedSum, sd.ClippedMean)]
+
+
+def together(estimator, rows, adjacency="add-remove"):
+    return TableNumbers(
+        estimator=estimator, adjacency=adjacency, labels=("a", "b", "c"), groups_per_unit=rows, together=True
+    )
+
+
+def test_two_rows_cost_the_same_in_one_group_and_in_two():
+    """All tables of at most two records in a group, and all units of two rows: exactly."""
+    spent = float(together(QUANTILE, 2).cost.pure())
+    assert spent == pytest.approx(2 * QUANTILE.epsilon)
+    pairs = [(records, (*records, *new)) for records in SMALL for new in product(VALUES, VALUES)]
+    one_group = max(max(lost(*pair), lost(*pair[::-1])) for pair in pairs)
+    in_two = max(largest(JOINED, 2), largest(LEFT, 2))
+    assert max(one_group, in_two) <= spent + 1e-9
+    assert min(one_group, in_two) > 0.85 * spent, "both are about attained"
+    assert in_two > float(together(QUANTILE, 1).cost.pure()), "the price of one row is convicted"
+    replaced = float(together(QUANTILE, 2, "replace-one").cost.pure())
+    assert largest(LEFT, 2) + largest(JOINED, 2) <= replaced + 1e-9
+    assert replaced == pytest.approx(4 * QUANTILE.epsilon)
+
+
+@pytest.mark.parametrize("kind", [sd.ClippedSum, sd.ClippedMean, sd.ClippedVariance])
+def test_two_rows_of_figures_cost_at_most_twice_a_row(kind):
+    estimator = kind(epsilon=0.5, **MONEY)
+    spent = float(together(estimator, 2).cost.pure())
+    one_group, _ = worst_loss(estimator, neighbours("add-remove", 2, 1))
+    one_row, _ = worst_loss(estimator, neighbours("add-remove", 1, 1))
+    assert max(one_group, 2 * one_row) <= spent + 1e-9
+    assert min(one_group, 2 * one_row) > 0.8 * spent, "both are about attained"
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_nothing_but_a_pure_price_is_claimed(adjacency, rows):
+    steps = rows * (1 if adjacency == "add-remove" else 2)
+    wrapped = together(FIGURES[0], rows, adjacency)
+    assert wrapped.cost == sd.cost.Pure(epsilon=steps * FIGURES[0].cost.pure())
+    assert wrapped.budgets == steps

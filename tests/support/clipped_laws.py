@@ -32,6 +32,21 @@ def neighbours(adjacency, most, base, values=VALUES):
                     yield rest + other, rest + one
 
 
+def worst_loss(estimator, pairs):
+    """The largest log ratio of clip and noisy totals together, over pairs; and of the clip alone."""
+    known, worst, clip_only = {}, 0.0, 0.0
+    for a, b in pairs:
+        for one in (a, b):
+            if one not in known:
+                known[one] = stages(estimator, one)
+        for tests, (chance, at) in known[a].items():
+            other, there = known[b][tests]
+            clip = math.log(chance / other)
+            apart = sum(abs(x - y) for x, y in zip(at, there, strict=True))
+            worst, clip_only = max(worst, clip + noise_of(estimator, tests)[0] * apart), max(clip_only, clip)
+    return worst, clip_only
+
+
 @cache
 def scan_law(threshold, slow, fast, answers):
     """P(stop at test k), and of no stop: a plain sum over the noise of the threshold, in floats."""

@@ -307,7 +307,8 @@ def _release_figure(
         notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
     if asked.unit.max_rows is not None:
         notes.append(
-            f"Of each unit at most {asked.unit.max_rows} rows count; a figure of all rows may differ."
+            f"Of each unit at most {asked.unit.max_rows} rows count{_say_where(asked)}; a figure of all rows "
+            "may differ."
         )
     grouped = isinstance(release, Groups)
     columns = _list_columns(kind, with_interval=interval_share is not None, bounded=bounds is not None)
@@ -334,7 +335,7 @@ def _release_figure(
         )
     ]
     if grouped:
-        facts |= {"groups_per_unit": asked.groups_per_unit or 1}
+        facts |= {"groups_per_unit": _find_groups_per_unit(asked)}
         more, told = _describe_groups(release, asked.most_groups)
         facts, notes = facts | more, [*notes, *told]
     sheet = Sheet(
@@ -346,6 +347,18 @@ def _release_figure(
         counts=False,
     )
     write_release(sheet, run, partial(session.keep, release))
+
+
+def _find_groups_per_unit(asked: FigureOptions) -> int | None:
+    """Return in how many groups a unit counts at most; None: in any, with so many rows in all of them."""
+    return 1 if asked.unit.user is None else asked.groups_per_unit
+
+
+def _say_where(asked: FigureOptions) -> str:
+    """Return in what the rows of a unit are bounded, if there are groups."""
+    if asked.by is None:
+        return ""
+    return " in all groups together" if asked.groups_per_unit is None else " in each group"
 
 
 def _list_own(

@@ -27,11 +27,11 @@ from sordino.session.numbers import (
     MeanRequest,
     SumRequest,
     VarianceRequest,
-    choose_totals_rho,
 )
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
 from sordino.session.table_numbers import AgainReading, Groups, TableNumbers
 from sordino.session.top_k import TopKRequest
+from sordino.session.totals_noise import choose_totals_rho, refuse_gaussian_together
 
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance of this "
@@ -256,7 +256,9 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
     pure = ClippedAgain(figure=clips.figure, clips=_order(clips, labels), budget=Pure(epsilon=epsilon))
     whole = _build(request, table, pure, labels)
     rho = None
-    if not isinstance(request, VarianceRequest):
+    if request.counts_together(table):
+        refuse_gaussian_together("remeasure", noise)
+    elif not isinstance(request, VarianceRequest):
         rho = choose_totals_rho("remeasure", noise, table, whole, Pure(epsilon=0))
     mechanism = whole if rho is None else _build(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
 
@@ -271,7 +273,7 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
     How far totals move follows from these parameters: what somebody else says of them is not believed.
     """
     _, adjacency = request.share_of_group(table)
-    needed: dict[str, Any] = {"adjacency": adjacency, "rows_per_unit": table.unit.max_rows or 1}
+    needed: dict[str, Any] = {"adjacency": adjacency, "rows_per_unit": request.count_rows_of_part(table)}
     if not isinstance(request, SumRequest):
         needed["size_is_public"] = request.has_public_size(table)
     for name, value in needed.items():
@@ -300,5 +302,9 @@ def _build(
     request: ColumnRequest[Any], table: Table, again: ClippedAgain, labels: tuple[str, ...] | None
 ) -> TableNumbers:
     return TableNumbers(
-        estimator=again, adjacency=table.unit.adjacency, labels=labels, groups_per_unit=request.budgets
+        estimator=again,
+        adjacency=table.unit.adjacency,
+        labels=labels,
+        groups_per_unit=request.count_parts(table),
+        together=request.counts_together(table),
     )

@@ -72,7 +72,7 @@ def find_and_release(
         estimator=estimator,
         adjacency=table.unit.adjacency,
         labels=(),
-        groups_per_unit=request.budgets,
+        groups_per_unit=request.count_parts(table),
         shared=request.build_count(table),
     )
 

@@ -26,7 +26,7 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import Cost, Pure, compose
+from sordino.cost import Pure
 from sordino.data import Domain, NumberQuestion, StepRange, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -46,12 +46,11 @@ from sordino.estimators.clipped.step_ladder import StepLadder
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
-from sordino.sensitivity import Adjacency, Sensitivity
+from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
 from sordino.session.found_groups import find_and_release
-from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, choose_rho, find_terms
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
-    CONFIDENCE,
     Progress,
     R,
     Request,
@@ -71,10 +70,10 @@ from sordino.session.table_numbers import (
     SumReading,
     TableNumbers,
 )
+from sordino.session.totals_noise import choose_totals_rho, refuse_gaussian_together
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
-_FINE_STEP = Fraction(1, 1 << 20)  # intervals are compared in steps of this share of what one unit moves
 SEARCH_SHARE = Fraction(1, 4)
 """Share of epsilon that finds groups that nobody listed, where nothing is said."""
 NUMBERS_SHARE = Fraction(1, 20)
@@ -102,7 +101,10 @@ class ColumnRequest(Request[R]):
     )
     domain: Any = parameter(checked_later, "The labels of the groups.", default=None)
     groups_per_unit: int | None = parameter(
-        checked_later, "Let a unit count in at most so many groups.", default=None
+        checked_later,
+        "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it may be in "
+        "any, and max_rows is about all of them together.",
+        default=None,
     )
     most_groups: int | None = parameter(
         OrNone(COUNT), "Where nobody listed the groups: find at most so many.", default=None
@@ -145,7 +147,7 @@ class ColumnRequest(Request[R]):
         return {
             "epsilon": epsilon,
             "adjacency": adjacency,
-            "rows_per_unit": table.unit.max_rows or 1,
+            "rows_per_unit": self.count_rows_of_part(table),
             "lower": self.lower,
             "cap": self.cap,
             "growth": self.growth,
@@ -165,14 +167,24 @@ class ColumnRequest(Request[R]):
         """What is left of epsilon for the figures, and for how many rows held a number."""
         return to_fraction(self.epsilon) - self.epsilon_to_find
 
-    @property
-    def budgets(self) -> int:
-        """In how many groups one unit has a part."""
-        # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
+    def counts_together(self, table: Table) -> bool:
+        """Tell whether the bound on rows of a unit is about all groups together, and not about each."""
+        return self.by is not None and self.groups_per_unit is None and table.unit.column is not None
+
+    def count_parts(self, table: Table) -> int:
+        """Return among how many parts of groups the budget is divided: those that one unit has at most."""
+        # Each row is a part of its own: they may all be in one group, or each in another one.
+        if self.counts_together(table):
+            return table.unit.max_rows or 1
+        # Where each row is a unit it has one group.
         if self.by is None or self.groups_per_unit is None:
             return 1
         count: int = COUNT(f"{self.name}.groups_per_unit", self.groups_per_unit)
         return count
+
+    def count_rows_of_part(self, table: Table) -> int:
+        """Return how many rows one unit has at most in such a part."""
+        return 1 if self.counts_together(table) else table.unit.max_rows or 1
 
     def share_of_group(self, table: Table) -> tuple[Fraction, Adjacency]:
         """Return the budget of one group, and what its neighbors are."""
@@ -181,7 +193,7 @@ class ColumnRequest(Request[R]):
         if self.by is None:
             return epsilon, adjacency
         # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
-        parts = self.budgets * (1 if adjacency == "add-remove" else 2)
+        parts = self.count_parts(table) * (1 if adjacency == "add-remove" else 2)
         # A unit that moves from one group to another leaves the one and joins the other: within a group
         # nobody is replaced.
         return epsilon / parts, "add-remove"
@@ -200,7 +212,7 @@ class ColumnRequest(Request[R]):
         return count_numbers(
             self.epsilon_of_figures * share,
             adjacency=table.unit.adjacency,
-            rows=(table.unit.max_rows or 1) * self.budgets,
+            rows=self.count_rows_of_part(table) * self.count_parts(table),
         )
 
     def has_public_size(self, table: Table) -> bool:
@@ -255,7 +267,8 @@ class ColumnRequest(Request[R]):
             estimator=estimator,
             adjacency=table.unit.adjacency,
             labels=labels,
-            groups_per_unit=self.budgets,
+            groups_per_unit=self.count_parts(table),
+            together=self.counts_together(table),
             shared=self.build_count(table),
         )
 
@@ -364,57 +377,19 @@ class BoundedFigureRequest(ColumnRequest[R]):
 
     def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
         """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure."""
+        if self.counts_together(table):
+            refuse_gaussian_together(self.name, self.noise)
+            return None
         whole = TableNumbers(
             estimator=pure,
             adjacency=table.unit.adjacency,
             labels=None if self.by is None else (),
-            groups_per_unit=self.budgets,
+            groups_per_unit=self.count_parts(table),
             shared=self.build_count(table),
         )
         # What finds groups has no other noise, and is part of what the release costs. Where they are listed
         # it costs nothing.
         return choose_totals_rho(self.name, self.noise, table, whole, Pure(epsilon=self.epsilon_to_find))
-
-
-def choose_totals_rho(
-    name: str, noise: MeasureNoise | None, table: Table, whole: TableNumbers, search: Cost
-) -> Fraction | None:
-    """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure.
-
-    Parameters
-    ----------
-    name : str
-        Of the release, for messages.
-    noise : {"laplace", "gaussian"} or None
-        What the user asks for; None leaves it to the rule.
-    table : Table
-        Its account decides.
-    whole : TableNumbers
-        The release with pure noise.
-    search : Cost
-        Of what finds groups.
-    """
-    adjacency, groups = table.unit.adjacency, whole.groups_per_unit
-    paid = compose(whole.cost, search)
-    terms = find_terms(f"{name}.noise", table.price, paid, forced=noise == "gaussian")
-    if terms is None:
-        return None
-    # In a group a unit may leave and another one join: then its totals move twice as far.
-    steps = 2 if whole.labels is not None and adjacency == "replace-one" else 1
-    moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
-    each = steps * Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
-    rho = choose_rho(
-        terms,
-        noise,
-        # The noise of any clip is this noise, but for its unit.
-        LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
-        moved.over(groups, "l2"),
-        # The clip, what counts rows with a number, and what finds groups stay pure.
-        paid=paid,
-        beside=compose(whole.without_totals, search),
-        confidence=CONFIDENCE,
-    )
-    return None if rho is None else rho / (groups * steps**2)
 
 
 @final
@@ -499,7 +474,7 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
         lower=-POSITIVE(f"{request.name}.cap", request.cap) if request.lower is None else request.lower,
         cap=request.cap,
         bounds=cast("Any", request.bounds),
-        rows_per_unit=table.unit.max_rows or 1,
+        rows_per_unit=request.count_rows_of_part(table),
     )
     # Nothing is counted in buckets here; a question needs a grid all the same.
     question = request.ask(table, BucketGrid(edges=np.zeros(1)))

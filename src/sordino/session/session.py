@@ -460,8 +460,8 @@ class Session(SessionBase):
     ) -> QuantileValue | QuantileValues | Groups:
         """Release a quantile of a column of numbers, or several, without a range to guess.
 
-        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in
-        each group), chosen by their ranks and a secret salt. Missing numbers count as the lowest.
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (see
+        `groups_per_unit`), chosen by their ranks and a secret salt. Missing numbers count as the lowest.
 
         Parameters
         ----------
@@ -485,12 +485,16 @@ class Session(SessionBase):
         where : str, optional
             A row predicate.
         by : str, optional
-            A column of labels: one release for each label of `domain`, each with epsilon / G of the budget,
-            or epsilon / (2 G) under replace-one, with G of `groups_per_unit` (1 where the unit is a row).
+            A column of labels: one release for each label of `domain`.
         domain : Domain or list of labels, optional
             The groups; rows with other labels are dropped.
         groups_per_unit : int, optional
-            With `by` and a unit column: each unit counts in at most so many groups, chosen by a secret salt.
+            With `by` and a unit column: each unit counts in at most so many groups G, chosen by a secret
+            salt, with at most `max_rows` rows in each, and each group has epsilon / G of the budget. Not
+            given: `max_rows` rows of a unit count in all groups together, whichever they are in. Each group
+            has the noise of one in which all of these rows are, and none is divided by the number of groups.
+            That is better wherever rows of a unit lie in several groups. Under replace-one both take half of
+            epsilon. Labels that nobody listed need a number here.
         most_groups : int, optional
             With `Domain.unlisted`, on an account with a delta: at most so many groups are found, those with
             the most units by noisy counts.

@@ -252,6 +252,8 @@ class TableNumbers:
         Of the groups; None: all rows are one group. What a release costs does not depend on them.
     groups_per_unit : int
         In how many groups one unit has a part.
+    together : bool
+        Whether one unit has so many rows instead, each in any group: all of them may be in the same one.
     shared : LaplaceMechanism, optional
         What counts rows with a number and rows without, of all groups together.
     """
@@ -260,6 +262,7 @@ class TableNumbers:
     adjacency: Adjacency
     labels: tuple[str, ...] | None = None
     groups_per_unit: int = 1
+    together: bool = False
     shared: LaplaceMechanism | None = None
 
     def __repr__(self) -> str:
@@ -289,6 +292,10 @@ class TableNumbers:
         """Return what all groups cost, of which one does so."""
         if self.labels is None:
             return cost
+        if self.together:
+            # So many steps of one row, one after the other: in one group they are not releases of their own,
+            # and only the pure bound is known to add up.
+            return Pure(epsilon=self.budgets * Fraction(cost.pure()))
         if self.adjacency == "add-remove":
             # In all other groups neighbors have the same rows that count.
             return repeat(cost, self.groups_per_unit)

@@ -486,5 +486,5 @@ def _choose_items(kept: str, most: int, draw: Draw, inside: str) -> str:
     """
     pairs = f"(SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside})"
     return choose_ranks(
-        pairs, taken=["item"], owner=["unit"], named=["unit"], order="item", most=most, draw=draw
+        pairs, taken=["item"], owner=["unit"], named=["unit"], order=["item"], most=most, draw=draw
     )

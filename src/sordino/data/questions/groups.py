@@ -106,12 +106,13 @@ def grouping(
 ) -> tuple[Domain | None, int | None]:
     """Return the domain of the groups, and in how many of them a unit counts.
 
-    That number is None if a unit is a row, which is in one group.
+    That number is None if a unit is a row, which is in one group, and if nothing bounds it.
 
     Raises
     ------
     InvalidParameter, UnknownDomain, UnboundedContribution
-        If the groups are not public, too many, or nothing bounds how many a unit is in.
+        If the groups are not public, too many, or a release finds them and nothing bounds how many a unit is
+        in.
     """
     if by is None:
         if domain is not None or groups_per_unit is not None or most_groups is not None:
@@ -152,16 +153,25 @@ def grouping(
             f"{what} at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got {size}. Raise "
             "the growth."
         )
+    return known, _bound_groups(unit, groups_per_unit, hidden=known.hidden)
+
+
+def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: bool) -> int | None:
+    """Return in how many groups a unit counts; `hidden`: a release will find them."""
     # A row is in one group. A bound of 1 says so; any other bound is a mistake.
     if unit.column is None:
         if groups_per_unit is not None and groups_per_unit != 1:
             raise InvalidParameter(
                 f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}."
             )
-        return known, None
-    if groups_per_unit is None:
+        return None
+    if groups_per_unit is not None:
+        count: int = COUNT("groups_per_unit", groups_per_unit)
+        return count
+    if hidden:
         raise UnboundedContribution(
-            "Groups must have a bound on how many of them one unit counts in; got a unit column without one. "
-            "Give groups_per_unit (--groups-per-unit)."
+            "Groups that nobody listed must have a bound on how many of them one unit counts in; got a "
+            "unit column without one. Give groups_per_unit (--groups-per-unit)."
         )
-    return known, COUNT("groups_per_unit", groups_per_unit)
+    # The bound on rows is about all groups together.
+    return None

@@ -99,7 +99,7 @@ def choose_ranks(
     taken: Sequence[str],
     owner: Sequence[str],
     named: Sequence[str],
-    order: str,
+    order: Sequence[str],
     most: int,
     draw: Draw,
     names: str = "",
@@ -116,8 +116,8 @@ def choose_ranks(
         Columns that say whose a row is: the unit, and perhaps its group.
     named : sequence of str
         Columns with the names of the owner; equal within an owner.
-    order : str
-        A column of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
+    order : sequence of str
+        Columns of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
         every column that is taken.
     most : int
         At least 1.
@@ -132,7 +132,7 @@ def choose_ranks(
         return _choose_in_windows(kept, taken, owner, named, order, most, draw, alike=False)
     tables = list_marking(
         kept,
-        columns=list(dict.fromkeys([*taken, order])),
+        columns=list(dict.fromkeys([*taken, *order])),
         owner=owner,
         named=named,
         most=most,
@@ -198,7 +198,7 @@ def list_marking(
     ]
 
 
-def pick_ranks(taken: Sequence[str], *, order: str, most: int, words: Words) -> str:
+def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: Words) -> str:
     """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
     return (
         f"SELECT {', '.join(taken)} FROM marked WHERE holder IS NULL"
@@ -206,11 +206,11 @@ def pick_ranks(taken: Sequence[str], *, order: str, most: int, words: Words) -> 
     )
 
 
-def _pick_crowded(taken: Sequence[str], order: str, most: int, words: Words) -> str:
+def _pick_crowded(taken: Sequence[str], order: Sequence[str], most: int, words: Words) -> str:
     """Return the part of `pick_ranks` about owners that have more than may count."""
     ranked = (
         f"SELECT {', '.join(taken)}, holder, row_number() OVER"
-        f" (PARTITION BY holder ORDER BY {order} NULLS FIRST) - 1 AS place"
+        f" (PARTITION BY holder ORDER BY {_write_order(order)}) - 1 AS place"
         " FROM marked WHERE holder IS NOT NULL"
     )
     return (
@@ -233,7 +233,7 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
         As in `choose_ranks`.
     """
     if draw.in_windows:
-        return f"({_choose_in_windows(kept, columns, ['unit'], ['unit'], 'grp', most, draw, alike=True)})"
+        return f"({_choose_in_windows(kept, columns, ['unit'], ['unit'], ['grp'], most, draw, alike=True)})"
     # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
     tables = list_marking(
         "(SELECT DISTINCT unit, grp FROM known)",
@@ -250,7 +250,7 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
         f" {_write_tables(tables)}"
         f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder IS NULL"
         f" UNION ALL SELECT {wanted} FROM known"
-        f" JOIN ({_pick_crowded(['unit', 'grp'], 'grp', most, draw.words)}) AS chosen"
+        f" JOIN ({_pick_crowded(['unit', 'grp'], ['grp'], most, draw.words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
     )
 
@@ -292,7 +292,7 @@ def _choose_in_windows(
     taken: Sequence[str],
     owner: Sequence[str],
     named: Sequence[str],
-    order: str,
+    order: Sequence[str],
     most: int,
     draw: Draw,
     *,
@@ -304,7 +304,7 @@ def _choose_in_windows(
     """
     columns = ", ".join(dict.fromkeys([*taken, *owner, *([] if draw.whole else named)]))
     whose = f"PARTITION BY {', '.join(owner)}"
-    ordered = f"{whose} ORDER BY {order} NULLS FIRST"
+    ordered = f"{whose} ORDER BY {_write_order(order)}"
     whole = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     if alike:
         rank = f"dense_rank() OVER ({ordered})"
@@ -331,6 +331,11 @@ def _choose_in_windows(
     return (
         f"{wanted} ({shifted}) AS shifted WHERE NOT {_is_crowded(most)} OR {write_choice(most, draw.words)}"
     )
+
+
+def _write_order(columns: Sequence[str]) -> str:
+    # Engines differ in where they put what is missing.
+    return ", ".join(f"{name} NULLS FIRST" for name in columns)
 
 
 def _is_crowded(most: int, many: str = "many") -> str:

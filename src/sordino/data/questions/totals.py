@@ -66,8 +66,8 @@ class NumberQuestion:
         The labels of the groups; None: all rows are one group.
     rows_per_unit : int
         At most so many rows of a unit count, in each group.
-    groups_per_unit : int
-        In at most so many groups a unit counts.
+    groups_per_unit : int or None
+        In at most so many groups a unit counts. None: its rows count in all groups together.
     most_groups : int or None
         Where nobody listed the groups, at most so many may be found; else None.
     ladder : StepLadder or None
@@ -79,7 +79,7 @@ class NumberQuestion:
     grid: BucketGrid
     domain: Domain | None
     rows_per_unit: int
-    groups_per_unit: int
+    groups_per_unit: int | None
     most_groups: int | None
     ladder: StepLadder | None = field(repr=False)
     kind: NumberKind = field(repr=False)
@@ -291,7 +291,7 @@ def prepare_numbers(
     source : Source
         The opened table.
     unit : PrivacyUnit
-        Who is protected; with a unit column, `max_rows` bounds how many rows of a unit count (in each group).
+        Who is protected; with a unit column, `max_rows` bounds how many rows of a unit count.
     column : str
         A column of whole numbers, decimals or floats. The texts of a CSV source are read as floats; those
         that are none are missing.
@@ -307,7 +307,8 @@ def prepare_numbers(
         The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release finds them
         first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
     groups_per_unit : int, optional
-        With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides.
+        With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides, and
+        `max_rows` is about each of them. None: it is about all groups together.
     most_groups : int, optional
         With `Domain.unlisted`: that release finds at most so many.
     squares : bool
@@ -415,7 +416,7 @@ def prepare_numbers(
         grid=grid,
         domain=known,
         rows_per_unit=unit.max_rows or 1,
-        groups_per_unit=groups or 1,
+        groups_per_unit=groups,
         most_groups=most_groups,
         ladder=ladder,
         kind=kind,
@@ -491,7 +492,8 @@ def bounded(
         At most so many rows of a unit count, in each of its groups. None: every row is a unit of its own, and
         there is no column unit.
     groups : int or None
-        In at most so many groups; None: in all of them.
+        In at most so many groups. None: in any number of them, and `rows` of a unit count in all of them
+        together.
     listed : int, optional
         There are at most so many groups.
     labels : str
@@ -500,9 +502,11 @@ def bounded(
     # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
+    # Without a bound on groups that on rows is about all of them together.
+    in_each = grouped and groups is not None
     # A label is a text, which takes room in every row. It is left out where a place says the same, and an
     # engine that can looks it up where it is needed.
-    left_out = draw.whole or draw.words.materialized
+    left_out = draw.whole or draw.words.materialized or not in_each
     columns = "x, unit" if not grouped else "x, grp, unit" if left_out else "x, grp, item, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
     # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
@@ -516,12 +520,12 @@ def bounded(
     counted = choose_ranks(
         known,
         taken=["grp", "x"] if grouped else ["x"],
-        owner=["unit", "grp"] if grouped else ["unit"],
-        named=["unit", "item"] if grouped else ["unit"],
-        order="x",
+        owner=["unit", "grp"] if in_each else ["unit"],
+        named=["unit", "item"] if in_each else ["unit"],
+        order=["grp", "x"] if grouped and not in_each else ["x"],
         most=rows,
         draw=draw,
-        names=labels if grouped and left_out else "",
+        names=labels if in_each and left_out else "",
     )
     return f"({counted})"
 
@@ -546,5 +550,5 @@ def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | 
         number,
         f"{most} of {whose}, {draw.salt.hex()}",
         list_tables,
-        lambda name: pick_ranks([name], order=name, most=most, words=draw.words),
+        lambda name: pick_ranks([name], order=[name], most=most, words=draw.words),
     )

@@ -16,10 +16,11 @@ def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
     if labels is not None and getattr(request, "domain", None) is not None:
         rules.append(f"rows whose {labels} is no label of the domain")
     most = desk.unit.max_rows
+    groups = getattr(request, "groups_per_unit", None)
     if most is not None:
         counted = "items" if hasattr(request, "item") else "rows"
-        rules.append(f"{counted} of a unit beyond {most}")
-    groups = getattr(request, "groups_per_unit", None)
+        everywhere = ", in all groups together" if getattr(request, "by", None) and groups is None else ""
+        rules.append(f"{counted} of a unit beyond {most}{everywhere}")
     if groups is not None and desk.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
     if hasattr(request, "cap"):
