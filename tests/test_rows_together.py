@@ -9,6 +9,7 @@ import pytest
 
 import sordino as sd
 from sordino.errors import InvalidParameter
+from sordino.session.table_numbers import TableNumbers
 
 ROWS = [(f"u{place % 60}", "pq"[place % 2], float(place % 50)) for place in range(600)]
 TABLE = pl.DataFrame(ROWS, schema={"u": pl.String, "g": pl.String, "x": pl.Float64}, orient="row")
@@ -87,6 +88,13 @@ def test_the_same_is_measured_again_within_its_clips():
         assert again.total.pure() == first.cost.pure() + 2
         with pytest.raises(InvalidParameter, match="groups_per_unit"):
             session.remeasure(first, epsilon=2, noise="gaussian")
+
+
+def test_a_charge_says_that_rows_are_bounded_in_all_groups():
+    whole = {"adjacency": "add-remove", "labels": ("a", "b"), "groups_per_unit": 5}
+    estimator = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=9)
+    assert "groups=2, rows_in_all=5" in repr(TableNumbers(estimator=estimator, together=True, **whole))
+    assert "groups=2, groups_per_unit=5" in repr(TableNumbers(estimator=estimator, **whole))
 
 
 def test_figures_of_scattered_rows_are_closer_than_those_of_divided_groups():

@@ -336,7 +336,7 @@ def _release_figure(
     ]
     if grouped:
         facts |= {"groups_per_unit": _find_groups_per_unit(asked)}
-        more, told = _describe_groups(release, asked.most_groups)
+        more, told = _describe_groups(release, asked)
         facts, notes = facts | more, [*notes, *told]
     sheet = Sheet(
         columns=("item", *columns) if grouped else columns,
@@ -414,17 +414,18 @@ def _check_hint(asked: FigureOptions, size_hint: int) -> None:
     require_small_delta(asked.labels.delta or Fraction(0), units, given=asked.run.consent)
 
 
-def _describe_groups(release: Groups, most: int | None) -> tuple[dict[str, Any], list[str]]:
+def _describe_groups(release: Groups, asked: FigureOptions) -> tuple[dict[str, Any], list[str]]:
     """Return what a release in groups says of them: facts, and notes on what found them and what each had."""
     facts: dict[str, Any] = {}
     notes: list[str] = []
     if release.label_threshold is not None:
-        facts, notes = describe_found(release, most)
+        facts, notes = describe_found(release, asked.most_groups)
         notes.append(f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}.")
     # Where nobody listed the groups, there may be none.
     if release.rows:
         each = list_spent(release.rows[0].release.cost)
-        notes.append(f"Each group was released with {describe_spent(each)}.")
+        one_row = ", for one row of a unit" if _find_groups_per_unit(asked) is None else ""
+        notes.append(f"Each group was released with {describe_spent(each)}{one_row}.")
     return facts, notes
 
 

@@ -267,9 +267,9 @@ class TableNumbers:
 
     def __repr__(self) -> str:
         groups = None if self.labels is None else len(self.labels)
-        return pictured(
-            self, {"estimator": self.estimator, "groups": groups, "groups_per_unit": self.groups_per_unit}
-        )
+        # Where rows are bounded in all groups together, so many rows of a unit are in any of them.
+        bound = {"rows_in_all" if self.together else "groups_per_unit": self.groups_per_unit}
+        return pictured(self, {"estimator": self.estimator, "groups": groups, **bound})
 
     @cached_property
     def cost(self) -> Cost:
