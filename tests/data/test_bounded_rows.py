@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pytest
 
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
+from sordino.data.questions.rank_law import Draw
 from sordino.estimators import BucketGrid
-from support.rank_law import choose, name_in
+from support.postgres import database
+from support.rank_law import choose, factors_of
 from support.tables import KINDS, columns, made
 
 SALT = b"0123456789abcdef"
@@ -48,6 +52,24 @@ def table(rows):
     return columns(rows, u=pa.int64(), g=pa.string(), x=pa.float64())
 
 
+def made_of(folder, kind, rows):
+    """Return rows as a source of some kind, with units as numbers or as texts."""
+    named = isinstance(rows[0][0], str)
+    if kind != "postgres":
+        return made(
+            folder,
+            kind,
+            columns(rows, u=pa.string(), g=pa.string(), x=pa.float64()) if named else table(rows),
+        )
+    with psycopg.connect(database(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS public.bounded_rows")
+        kind_of_unit = "text" if named else "bigint"
+        connection.execute(f"CREATE TABLE public.bounded_rows (u {kind_of_unit}, g text, x double precision)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO public.bounded_rows VALUES (%s, %s, %s)", rows)
+    return f"{database()}#public.bounded_rows"
+
+
 @pytest.mark.parametrize(
     "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 )
@@ -68,16 +90,13 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
     assert all(sum(state[:-3]) <= rows for state in alone)
 
 
-@pytest.mark.parametrize("kind", ["arrow", "parquet", "duckdb"])
-def test_what_counts_is_what_the_law_says(tmp_path, kind):
-    """Against the law written again: missing numbers come first.
-
-    A group goes by its label, and with units that a schema declares to be whole numbers by the place of its label.
-    """
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "datafusion", "postgres"])
+@pytest.mark.parametrize("units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")])
+def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
+    """Against the law written again: missing numbers come first, and whole numbers are whole numbers as texts, too."""
     chance = random.Random(8)
-    rows = [row for unit in (1, 2, 30) for row in rows_of(unit, chance, 40)]
-    source = made(tmp_path, kind, table(rows))
-    name = name_in(open_source(source), "u")
+    rows = [row for unit in units for row in rows_of(unit, chance, 40)]
+    source = made_of(tmp_path, kind, rows)
     for most in (1, 3, 7, 100):
         for salt in (SALT, b"fedcba9876543210"):
             own = defaultdict(list)
@@ -86,8 +105,7 @@ def test_what_counts_is_what_the_law_says(tmp_path, kind):
                     own[unit, group].append(-1.0 if number is None else number)
             kept = defaultdict(list)
             for (unit, group), numbers in own.items():
-                place = group if name is str else DOMAIN.index(group)
-                kept[group] += choose(numbers, [name(unit), place], most, salt)
+                kept[group] += choose(numbers, [str(unit), (DOMAIN.index(group), group)], most, salt)
             wanted = [
                 # What is missing is known by its place before all numbers, and adds nothing.
                 (sum(max(0, int(4 * number)) for number in kept[label]), len(kept[label]))
@@ -126,37 +144,130 @@ def test_large_bounds_choose_by_the_same_law(monkeypatch, tmp_path, kind):
 
 
 NAMES = ["u", "g", "x"]
-FRAMES = {
-    # What these libraries make of a column of whole numbers when one value is missing, is a text, or is large.
-    "pandas, missing": (lambda rows: pd.DataFrame(rows, columns=NAMES), None),
-    "pandas, text": (lambda rows: pd.DataFrame(rows, columns=NAMES), "x"),
-    "pandas, large": (lambda rows: pd.DataFrame(rows, columns=NAMES), 1 << 70),
-    "polars, large": (
-        lambda rows: pl.DataFrame(rows, schema=NAMES, orient="row", infer_schema_length=None),
-        1 << 70,
-    ),
-    "relation, missing": (lambda rows: duckdb.connect().from_df(pd.DataFrame(rows, columns=NAMES)), None),
+
+
+def pandas_frame(rows, _folder):
+    return pd.DataFrame(rows, columns=NAMES)
+
+
+def polars_frame(rows, _folder):
+    # As of a file: one text makes texts of all.
+    if any(isinstance(unit, str) for unit, *_ in rows):
+        rows = [(str(unit), *more) for unit, *more in rows]
+    return pl.DataFrame(rows, schema=NAMES, orient="row", infer_schema_length=None, strict=False)
+
+
+def relation(rows, folder):
+    return duckdb.connect().from_df(pandas_frame(rows, folder))
+
+
+def datafusion_frame(rows, folder):
+    from datafusion import SessionContext
+
+    return SessionContext().from_polars(polars_frame(rows, folder))
+
+
+def exported(build, write):
+    """Rows as a file that a library wrote, with the type that it found out from them."""
+
+    def export(rows, folder):
+        path = folder / f"{len(rows)}.parquet"
+        write(build(rows, folder), path)
+        return path
+
+    return export
+
+
+def database_table(rows, folder):
+    path = folder / f"{len(rows)}.duckdb"
+    frame = pandas_frame(rows, folder)
+    with duckdb.connect(str(path)) as connection:
+        connection.register("frame", frame)
+        connection.execute("CREATE TABLE t AS SELECT * FROM frame")
+    return f"duckdb:{path}#t"
+
+
+# What libraries make of a column of whole numbers when one value is missing, is a text, or is large.
+SWITCHED = {
+    f"{name}, {unit}": (build, unit)
+    for name, build, units in (
+        ("pandas", pandas_frame, (None, "x", 1 << 70, (1 << 63) + 5)),
+        ("polars", polars_frame, ("x", 1 << 70)),
+        ("relation", relation, (None, "x")),
+        ("datafusion", datafusion_frame, ("x",)),
+        ("file of pandas", exported(pandas_frame, lambda frame, path: frame.to_parquet(path)), (None,)),
+        ("file of polars", exported(polars_frame, lambda frame, path: frame.write_parquet(path)), ("x",)),
+        ("database", database_table, (None, "x", 1 << 70)),
+    )
+    for unit in units
 }
 
 
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", SWITCHED)
 @pytest.mark.parametrize("groups", [None, 2])
-def test_a_row_that_changes_the_type_of_a_frame_changes_nobody_elses_choice(kind, groups):
-    build, unit = FRAMES[kind]
+def test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_path, kind, groups):
+    build, unit = SWITCHED[kind]
     rows = [row for unit in range(40) for row in rows_of(unit, random.Random(unit), 20)]
-    before, after, alone = (build(own) for own in (rows, [*rows, (unit, "a", 1.0)], [(unit, "a", 1.0)]))
+    more = (unit, "a", 1.0)
+    before, after, alone = (build(own, tmp_path) for own in (rows, [*rows, more], [more]))
     assert open_source(before).columns["u"] != open_source(after).columns["u"]
     kept, together = (states(one, rows=2, groups=groups) for one in (before, after))
-    assert together == (kept if unit is None else added(kept, states(alone, rows=2, groups=groups)))
+    own = kept if unit is None else added(kept, states(alone, rows=2, groups=groups))
+    assert together == own
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_the_twin_that_believes_the_type_of_a_frame_is_convicted(monkeypatch, kind):
-    monkeypatch.setattr(
-        "sordino.data.sources.source.Source.is_whole", lambda self, column: self.columns[column] == "BIGINT"
-    )
+@pytest.mark.parametrize("kind", SWITCHED)
+def test_the_twin_in_which_the_type_decides_is_convicted(monkeypatch, tmp_path, kind):
+    """Whole numbers by arithmetic where the column has such, and by a hash where it has not."""
+
+    def by_type(self, owner, named):
+        if self.whole:
+            return self._write_arithmetic(owner[0], owner[1:])
+        return write(replace(self, words=replace(self.words, signed="CAST(NULL AS BIGINT)")), owner, named)
+
+    write = Draw.write_offset
+    monkeypatch.setattr(Draw, "write_offset", by_type)
     with pytest.raises(AssertionError):
-        test_a_row_that_changes_the_type_of_a_frame_changes_nobody_elses_choice(kind, None)
+        test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_path, kind, None)
+
+
+@pytest.mark.parametrize("labels", [4, 70])
+def test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels):
+    """Of four groups with four rows each a unit counts with one row of one: each row as often, in each group."""
+    names = [f"l{place:02}" for place in range(labels)]
+    rows = [
+        (unit, label, float(place))
+        for unit in range(3000)
+        for label in names[:4]
+        for place in (1.25, 7.5, 30, 100)
+    ]
+    found = states_of(made(tmp_path, "parquet", table(rows)), names)
+    for label in names[:4]:
+        buckets = [count for count in found[label] if count]
+        assert len(buckets) == 4
+        assert all(130 < count < 245 for count in buckets), found  # 187.5, within 4.3 standard deviations
+
+
+def states_of(source, labels):
+    question = prepare_numbers(
+        open_source(source),
+        PrivacyUnit("u", max_rows=1),
+        column="x",
+        grid=GRID,
+        salt=SALT,
+        by="g",
+        domain=labels,
+        groups_per_unit=1,
+    )
+    return dict(zip(labels, (one.counts.tolist() for one in question.run()), strict=True))
+
+
+@pytest.mark.parametrize("labels", [4, 70])
+def test_the_twin_with_one_choice_for_groups_and_rows_is_convicted(monkeypatch, tmp_path, labels):
+    factors = Draw._list_factors
+    monkeypatch.setattr(Draw, "_list_factors", lambda self, count: factors(self, 5)[:count])
+    with pytest.raises(AssertionError):
+        test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels)
 
 
 WHOLE = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -172,7 +283,7 @@ def test_units_of_all_types_of_whole_numbers_choose_alike(tmp_path, kind, groups
     assert others == [first] * len(others)
 
 
-def test_units_of_frames_that_are_numbers_or_texts_choose_alike():
+def test_units_that_are_numbers_or_texts_choose_alike():
     rows = [row for unit in (1, -2, 30) for row in rows_of(unit, random.Random(unit), 40)]
     texts = columns(
         [(str(unit), *more) for unit, *more in rows], u=pa.string(), g=pa.string(), x=pa.float64()
@@ -204,9 +315,9 @@ def test_groups_and_rows_chosen_in_one_go_are_those_of_the_law(tmp_path, rows, g
     found = question.totals([CLIP] * len(labels))
     wanted = {label: [] for label in labels}
     for unit in {unit for unit, _ in owned}:
-        for label in choose([label for one, label in owned if one == unit], [unit], groups, SALT):
+        for label in choose([label for one, label in owned if one == unit], [str(unit)], groups, SALT):
             numbers = [-1.0 if number is None else number for number in owned[unit, label]]
-            wanted[label] += choose(numbers, [unit, labels.index(label)], rows, SALT)
+            wanted[label] += choose(numbers, [str(unit), (labels.index(label), label)], rows, SALT)
     assert [(one.steps, one.known + one.missing) for one in found] == [
         (sum(max(0, int(4 * number)) for number in kept), len(kept)) for kept in wanted.values()
     ]
@@ -307,8 +418,8 @@ def test_where_all_labels_may_count_nothing_is_chosen(labels, most):
         domain=domain,
         salt=SALT,
     )
-    # The salt is in the query where something is chosen.
-    assert (SALT.hex() in question.sql) == (len(labels) > most)
+    # What follows from the salt is in the query where something is chosen.
+    assert (str(factors_of(SALT, 4)[0]) in question.sql) == (len(labels) > most)
     counts = question.run()
     found = counts.at(np.arange(len(labels)))
     owned = {(unit, item) for unit, item in rows if item in labels}

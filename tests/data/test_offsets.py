@@ -12,13 +12,13 @@ from scipy.stats import chi2
 from sordino.data.questions import rank_law
 from sordino.data.questions.rank_law import Draw
 from sordino.data.sources.words import EMBEDDED
-from support.rank_law import PRIME, factors_of, whole_offset
+from support.rank_law import PRIME, factors_of, find_offset, whole_offset
 
 SALT = b"0123456789abcdef"
 MOST = (1 << 63) - 1
+BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 RANGES = {
-    **{f"{sign}{name}": bits for sign in ("", "U") for name, bits in (("TINYINT", 8), ("SMALLINT", 16))},
-    **{f"{sign}{name}": bits for sign in ("", "U") for name, bits in (("INTEGER", 32), ("BIGINT", 64))},
+    f"{sign}{name}": bits for sign in ("", "U") for name, bits in BITS.items() if sign + name != "UBIGINT"
 }
 
 
@@ -50,6 +50,32 @@ def test_an_engine_computes_what_the_law_says(kind):
     assert offsets(write(), kind, units) == {(one, 0): whole_offset([one], SALT) for one in units}
     found = offsets(write(("unit", "grp")), kind, units, places)
     assert found == {(one, place): whole_offset([one, place], SALT) for one in units for place in places}
+
+
+TEXTS = ["0", "7", "-7", "07", "+7", "-0", " 7", "7.0", "7e0", "", "x", "é", "9" * 40]
+ENDS = [str(place) for end in (-(1 << 63), 1 << 63, 1 << 64) for place in (end - 1, end, end + 1)]
+HELD = {
+    "VARCHAR": [*TEXTS, *ENDS],
+    "UBIGINT": ["0", "7", *(one for one in ENDS if 0 <= int(one) < 1 << 64)],
+    "HUGEINT": ["0", "7", "-7", *ENDS],
+    "DECIMAL(20,0)": ["0", "7", "-7", *ENDS],
+    "DOUBLE": ["0", "7", "-7", "7.5", "1e300"],
+}
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_a_unit_goes_by_its_text_whatever_type_holds_it(kind):
+    """Of a whole number of 64 bits it is the offset of that number, of everything else a hash."""
+    unit = EMBEDDED.label(0, kind) if kind in {"VARCHAR", "DOUBLE"} else "c0"
+    expression = Draw(salt=SALT, words=EMBEDDED, whole=False).write_offset(("unit", "grp"), ("unit", "item"))
+    rows = ", ".join(f"(CAST('{one}' AS {kind}))" for one in HELD[kind])
+    question = (
+        f"SELECT CAST(unit AS VARCHAR), {expression}"
+        f" FROM (SELECT {unit} AS unit, 3 AS grp, 'tea' AS item FROM (VALUES {rows}) AS made(c0))"
+    )
+    found = dict(duckdb.sql(question).fetchall())
+    assert len(found) == len(HELD[kind])
+    assert found == {text: find_offset([text, (3, "tea")], SALT) for text in found}
 
 
 def test_the_largest_factors_leave_no_64_bits(monkeypatch):
@@ -121,6 +147,8 @@ def test_twins_in_which_units_share_their_offsets_are_convicted(small, twin):
         ([3], [3 + 4194301 * 4194287]),
         ([7, 2], [7, 3]),
         ([7, 2], [9, 2]),
+        ([7], [7, 0]),
+        ([7], [7, 3]),
     ],
 )
 def test_over_salts_two_owners_are_independent(one, other):
@@ -135,5 +163,5 @@ def test_over_salts_two_owners_are_independent(one, other):
 def test_factors_are_those_of_the_salt():
     draw = Draw(salt=SALT, words=EMBEDDED, whole=True)
     assert draw._list_factors(5) == factors_of(SALT, 5)
-    assert len(set(factors_of(SALT, 5) + factors_of(SALT[::-1], 5))) == 10
+    assert len({*factors_of(SALT, 4), *factors_of(SALT, 5), *factors_of(SALT[::-1], 5)}) == 14
     assert SALT.decode() not in repr(draw)

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from sordino.data import PrivacyUnit, prepare_counts
-from support.rank_law import choose, name_in
+from support.rank_law import choose
 
 ITEMS = ["café", "Ångström", "żółw", "日本", "a,b", 'say "hi"', "x", "10", "😀", "é", "e\u0301", " space "]
 DOMAIN = sorted([*ITEMS[:-2], "absent", "zz"])
@@ -35,12 +35,12 @@ def oracle(rows, unit, where=lambda row: True):
     return [found[label] for label in DOMAIN]
 
 
-def chosen(source, rows, most):
+def chosen(rows, most):
     """The documented choice, written again: the law of ranks on a unit's own items."""
     items = defaultdict(set)
     for user, item, _ in rows:
         if user is not None and item in DOMAIN:
-            items[name_in(source, "user")(user)].add(item)
+            items[str(user)].add(item)
     return {user: choose(own, [user], most, SALT) for user, own in items.items()}
 
 
@@ -63,7 +63,7 @@ def counts_as_the_oracle(source, rows):
     assert prepare_counts(source, capped, kind="rows").run().values.tolist() == [
         sum(min(n, 7) for n in users.values())
     ]
-    kept = chosen(source, rows, 3)
+    kept = chosen(rows, 3)
     counts = prepare_counts(
         source, PrivacyUnit("user", max_rows=3), kind="items", item="item", domain=DOMAIN, salt=SALT
     ).run()

@@ -44,7 +44,8 @@ class Draw:
     words : Words
         The words of the engine.
     whole : bool
-        Whether units are whole numbers: then arithmetic gives their offsets, which takes less than a hash.
+        Whether the column of the units has whole numbers of 64 bits alone: then nothing needs to be looked up
+        in texts. What a unit is shifted by does not depend on it.
     """
 
     salt: bytes = field(repr=False)
@@ -59,25 +60,33 @@ class Draw:
     def write_offset(self, owner: Sequence[str], named: Sequence[str]) -> str:
         """Return a whole number of 64 bits, not negative, that follows from the salt and the owner of a row.
 
+        Of units that are whole numbers arithmetic gives it, of all others a hash. The unit itself says which
+        of the two it is, and not the type of its column: of tables in memory, and of files made of them, one
+        row can change that type, and must not change which rows of others count.
+
         Parameters
         ----------
         owner : sequence of str
             Columns that say whose a row is: a unit, and perhaps the place of a group.
         named : sequence of str
-            Columns with their names, for units that are not whole numbers.
+            Columns with their names, the unit first.
         """
+        unit, *groups = owner
         if self.whole:
-            return self._write_arithmetic(owner)
+            return self._write_arithmetic(unit, groups)
+        number = f"({self.words.signed.format(self.words.shown.format(unit))})"
         # The length stands in front of each text, so that no two owners make one text.
         texts = [f"length({text}) || ':' || {text}" for text in map(self.words.shown.format, named)]
-        return self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
+        hashed = self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
+        # A whole number of 64 bits has one text that is usual, whatever type it is held in.
+        arithmetic = self._write_arithmetic(number, groups)
+        return f"(CASE WHEN {number} IS NULL THEN {hashed} ELSE {arithmetic} END)"
 
-    def _write_arithmetic(self, owner: Sequence[str]) -> str:
+    def _write_arithmetic(self, unit: str, groups: Sequence[str]) -> str:
         """Return the sum of secret multiples of an owner's remainders, modulo a prime.
 
         For each owner every offset is as likely as any other, and the offsets of two owners are independent.
         """
-        unit, *groups = owner
         # Remainders have the sign of the unit. They are below 2^22, factors below 2^38, so each product is
         # below 2^60. Places of groups are below 2^18. So no sum is negative, and none leaves 64 bits.
         parts = [f"CAST({unit} % {modulus} AS BIGINT)" for modulus in _MODULI] + [
@@ -89,7 +98,9 @@ class Draw:
 
     def _list_factors(self, count: int) -> list[int]:
         """Return numbers below the prime that follow from the salt, as good as independent of each other."""
-        hashes = [sha256(b"factor %d of " % place + self.salt).digest() for place in range(count)]
+        # Others for units than for their groups: which groups and which rows count are two choices.
+        names = [b"factor %d of %d of " % (place, count) for place in range(count)]
+        hashes = [sha256(name + self.salt).digest() for name in names]
         return [int.from_bytes(one, "big") % _PRIME for one in hashes]
 
 
@@ -180,7 +191,7 @@ def list_marking(
         f"SELECT {whose}, count(*) AS many FROM kept GROUP BY {whose}"
         f" HAVING count(*) > {min(most, _UNBOUNDED)}"
     )
-    # Whole numbers are their own names.
+    # Of whole numbers no name is asked for.
     looked_up = f" NATURAL JOIN {names} AS names" if names and not draw.whole else ""
     crowded = (
         f"SELECT {whose}, many, {draw.write_offset(owner, named)} % many AS shift,"

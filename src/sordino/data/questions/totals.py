@@ -32,6 +32,7 @@ from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
+from sordino.data.sources.words import SIGNED_64
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
@@ -383,7 +384,9 @@ def prepare_numbers(
     kinds = list(source.columns.values())
     number = dialect.number(index, kind)
     named = dialect.words.name_columns(columns, kinds)
-    draw = Draw(salt=salt, words=dialect.words, whole=source.is_whole(unit.column))
+    draw = Draw(
+        salt=salt, words=dialect.words, whole="unit" in columns and kinds[columns["unit"]] in SIGNED_64
+    )
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
     kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"

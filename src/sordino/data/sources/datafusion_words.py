@@ -64,6 +64,7 @@ DATAFUSION_WORDS = Words(
         "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0}"
         f" THEN CAST(TRY_CAST({{0}} AS BIGINT) AS {WIDE}) END"
     ),
+    signed="CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN TRY_CAST({0} AS BIGINT) END",
     plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, chr(0))",
     # Texts are in UTF-8 and compared byte by byte.
     code_points="{}",

@@ -141,7 +141,6 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             (),
             ReaderBackend(relation),
             computed=True,
-            stored=False,
             ordered=False,
             files_known=False,
         )
@@ -168,7 +167,6 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
         ReaderBackend(reader),
         computed=reader.lazy,
         inferred=reader.inferred,
-        stored=False,
         files_known=not reader.lazy,
     )
 

@@ -22,7 +22,7 @@ from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Marking, Reader, Rehearsal, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
 from sordino.data.sources.shared import Readings
-from sordino.data.sources.words import FLOATS, WHOLE_NUMBERS
+from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
@@ -161,9 +161,6 @@ class Source:
     inferred : bool
         Whether types may have been found out from values, as pandas does. Then no question is refused for a
         type that one more value could have brought about.
-    stored : bool
-        Whether its types were declared, or are stored with the table, as in a file or a database. Those of a
-        table in memory may follow from its rows, whichever library made it.
     texts : bool
         Whether columns are texts unless another type was declared, as in text files. Then texts that are
         written as numbers are numbers.
@@ -192,7 +189,6 @@ class Source:
     backend: Backend = field(repr=False)
     computed: bool = False
     inferred: bool = False
-    stored: bool = True
     texts: bool = False
     marks: Marks | None = None
     dropped: str = ""
@@ -254,12 +250,6 @@ class Source:
                 "source, to a whole number, a decimal or a text."
             )
         return index
-
-    def is_whole(self, column: str | None) -> bool:
-        """Tell whether a schema, and not what its rows hold, says that a column has whole numbers."""
-        # In pandas one row without a value makes floats of all the others; in Polars a large one makes
-        # numbers of 128 bits. What one row decides must not say by which law rows of others are chosen.
-        return column is not None and self.stored and self.columns[column] in WHOLE_NUMBERS
 
     def number_column(self, column: str, role: str) -> tuple[int, NumberKind]:
         """Return where a column of numbers stands, and what it may hold.

@@ -55,6 +55,7 @@ SPARK_WORDS = Words(
         "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0}"
         f" THEN CAST(try_cast({{0}} AS BIGINT) AS {WIDE}) END"
     ),
+    signed="CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0} THEN try_cast({0} AS BIGINT) END",
     plain=(
         f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))"
         " AND is_valid_utf8({0})"

@@ -37,6 +37,8 @@ class Words:
     whole : str
         The whole number that a text is, if it is written as numbers usually are; otherwise NULL. Its type is
         wide enough for the difference from any other whole number of 64 bits.
+    signed : str
+        The same as a whole number of 64 bits with a sign; NULL also where it has more.
     plain : str
         Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
         characters, and no NUL; an engine that keeps others sees that it is UTF-8.
@@ -62,6 +64,7 @@ class Words:
     wide: str
     shown: str
     whole: str
+    signed: str
     plain: str
     code_points: str
     readable: str = "{}"
@@ -121,6 +124,9 @@ WHOLE_NUMBERS = frozenset(
 )
 """Declared types of whole numbers."""
 
+SIGNED_64 = WHOLE_NUMBERS - {"UBIGINT"}
+"""Those of which all values are whole numbers of 64 bits with a sign."""
+
 # Up to here every whole number is a float of 64 bits.
 _LARGEST_EXACT_WHOLE = 1 << 53
 
@@ -160,6 +166,7 @@ EMBEDDED = Words(
         "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0}"
         " THEN CAST(TRY_CAST({0} AS BIGINT) AS HUGEINT) END"
     ),
+    signed="CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN TRY_CAST({0} AS BIGINT) END",
     # No text of a server holds NUL, so no engine hands out one that does.
     plain=(
         f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, chr(0))"
@@ -193,6 +200,12 @@ SERVER = Words(
     whole=(
         "CASE WHEN octet_length({0}) < 21 THEN CASE WHEN {0} ~ '^(0|-?[1-9][0-9]*)$'"
         " THEN CAST({0} AS numeric) END END"
+    ),
+    # A cast of a number with more than 64 bits would fail.
+    signed=(
+        "CASE WHEN octet_length({0}) < 21 THEN CASE WHEN {0} ~ '^(0|-?[1-9][0-9]*)$'"
+        f" THEN CASE WHEN CAST({{0}} AS numeric) BETWEEN {-(1 << 63)} AND {(1 << 63) - 1}"
+        " THEN CAST({0} AS bigint) END END END"
     ),
     plain=f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL}",
     # In another encoding of a database the bytes have another order.
