@@ -1,9 +1,9 @@
-"""What shifts the ranks of units that are whole numbers: every offset is as likely as any other, and two units do not share theirs."""
+"""What shifts the ranks of units that are whole numbers: every offset is as likely as any other, and owners do not share theirs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, product
 
 import duckdb
 import pytest
@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from sordino.data.questions import rank_law
 from sordino.data.questions.rank_law import Draw
 from sordino.data.sources.words import EMBEDDED
-from support.rank_law import PRIME, factors_of, find_offset, whole_offset
+from support.rank_law import PRIME, factors_of, find_key, find_offset
 
 SALT = b"0123456789abcdef"
 MOST = (1 << 63) - 1
@@ -47,9 +47,11 @@ def extremes(kind):
 @pytest.mark.parametrize("kind", RANGES)
 def test_an_engine_computes_what_the_law_says(kind):
     units, places = extremes(kind), (0, 1, (1 << 18) - 1)
-    assert offsets(write(), kind, units) == {(one, 0): whole_offset([one], SALT) for one in units}
+    assert offsets(write(), kind, units) == {(one, 0): find_offset([str(one)], SALT) for one in units}
     found = offsets(write(("unit", "grp")), kind, units, places)
-    assert found == {(one, place): whole_offset([one, place], SALT) for one in units for place in places}
+    assert found == {
+        (one, place): find_offset([str(one), (place, "")], SALT) for one in units for place in places
+    }
 
 
 TEXTS = ["0", "7", "-7", "07", "+7", "-0", " 7", "7.0", "7e0", "", "x", "é", "9" * 40]
@@ -79,29 +81,32 @@ def test_a_unit_goes_by_its_text_whatever_type_holds_it(kind):
 
 
 def test_the_largest_factors_leave_no_64_bits(monkeypatch):
-    monkeypatch.setattr(Draw, "_list_factors", lambda _, count: [PRIME - 1] * count)
+    monkeypatch.setattr(Draw, "_list_factors", lambda _, count, name: [PRIME - 1] * count)
     units, places = extremes("BIGINT"), (0, (1 << 18) - 1)
     found = offsets(write(("unit", "grp")), "BIGINT", units, places)
     remainders = {one: sum(abs(one) % q * (1 if one > 0 else -1) for q in rank_law._MODULI) for one in units}
-    assert found == {
-        (one, place): -(1 + remainders[one] + place) % PRIME for one in units for place in places
-    }
-    # Before the remainder is taken: whatever the engine adds first.
-    product = (max(rank_law._MODULI) - 1) * (PRIME - 1)
-    assert 3 * product < rank_law._LIFT
-    assert 3 * product + ((1 << 18) - 1) * (PRIME - 1) + rank_law._LIFT + PRIME < 1 << 63
+    keys = {(one, place): -(1 + remainders[one] + place) % PRIME for one in units for place in places}
+    assert found == {at: -(key**3 + key**2 + key + 1) % PRIME for at, key in keys.items()}
+    # Before a remainder is taken: whatever the engine adds first.
+    product_of_unit = (max(rank_law._MODULI) - 1) * (PRIME - 1)
+    assert 3 * product_of_unit < rank_law._LIFT
+    assert 3 * product_of_unit + ((1 << 18) - 1) * (PRIME - 1) + rank_law._LIFT + PRIME < 1 << 63
+    assert (PRIME - 1) * PRIME < 1 << 63
     assert rank_law._LIFT % PRIME == 0
 
 
 def test_whole_numbers_differ_in_a_remainder():
-    product = 1
+    whole = 1
     for modulus in rank_law._MODULI:
         assert all(modulus % one for one in range(2, 2049))
-        product *= modulus
-    assert all(PRIME % one for one in range(2, 1 << 19))
+        whole *= modulus
+    assert all(PRIME % one for one in range(2, 1 << 16))
     # Two of 64 bits are less than 2^64 apart, and remainders, whatever their signs, less than twice a modulus.
-    assert product > 1 << 64
+    assert whole > 1 << 64
     assert 2 * max(rank_law._MODULI) < PRIME
+
+
+# ---- exactly, with small numbers --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -110,32 +115,66 @@ def small(monkeypatch):
     monkeypatch.setattr(rank_law, "_PRIME", 5)
     monkeypatch.setattr(rank_law, "_LIFT", 5 * 4)
     monkeypatch.setattr(rank_law, "_MODULI", (2, 3))
-    monkeypatch.setattr(Draw, "_list_factors", lambda _, count: [f"f{place}" for place in range(count)])
+    monkeypatch.setattr(
+        Draw, "_list_factors", lambda _, count, name: [f"{chr(name[0])}{place}" for place in range(count)]
+    )
 
 
-def enumerate_pairs(expression):
-    """How often each pair of offsets occurs, over all factors, for each two of six units."""
-    factors = " CROSS JOIN ".join(f"range(5) AS t{place}(f{place})" for place in range(3))
-    row = ", ".join(f"(SELECT {expression} FROM (SELECT {unit} AS unit))" for unit in range(6))
+def enumerate_values(expression, columns, count):
+    """The values of an expression for each of the columns, for all values of so many factors."""
+    name = "k" if "k0" in expression else "p"
+    factors = " CROSS JOIN ".join(f"range(5) AS t{place}({name}{place})" for place in range(count))
+    row = ", ".join(f"(SELECT {expression} FROM (SELECT {column} AS unit))" for column in columns)
     draws = duckdb.sql(f"SELECT {row} FROM {factors}").fetchall()
-    assert len(draws) == 125
-    return {
-        pair: Counter((draw[pair[0]], draw[pair[1]]) for draw in draws) for pair in combinations(range(6), 2)
-    }
+    assert len(draws) == 5**count
+    return draws
 
 
-def is_independent(found):
-    return all(set(pairs.values()) == {5} and len(pairs) == 25 for pairs in found.values())
+def are_independent(draws, together):
+    """Whether so many columns at a time take all values equally often."""
+    for chosen in combinations(range(len(draws[0])), together):
+        found = Counter(tuple(draw[place] for place in chosen) for draw in draws)
+        if len(found) != 5**together or len(set(found.values())) != 1:
+            return False
+    return True
 
 
-def test_offsets_of_two_units_are_uniform_and_independent_exactly(small):
-    assert is_independent(enumerate_pairs(write()))
+def write_key():
+    return rank_law._write_key("unit", (), "k0", ["k1", "k2"])
 
 
-@pytest.mark.parametrize("twin", [("* f2", "* f1"), ("(unit % 3", "(unit % 2"), (" * f1", " * 1")])
-def test_twins_in_which_units_share_their_offsets_are_convicted(small, twin):
-    assert write().replace(*twin) != write()
-    assert not is_independent(enumerate_pairs(write().replace(*twin)))
+@pytest.mark.usefixtures("small")
+def test_keys_of_two_units_are_uniform_and_independent():
+    assert are_independent(enumerate_values(write_key(), range(6), 3), 2)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("twin", [("* k2", "* k1"), ("(unit % 3", "(unit % 2"), (" * k1", " * 1")])
+def test_twins_in_which_units_share_their_keys_are_convicted(twin):
+    assert write_key().replace(*twin) != write_key()
+    assert not are_independent(enumerate_values(write_key().replace(*twin), range(6), 3), 2)
+
+
+@pytest.mark.usefixtures("small")
+def test_offsets_of_any_four_keys_are_uniform_and_independent():
+    polynomial = Draw(salt=SALT, words=EMBEDDED, whole=True)._write_polynomial("unit", 1)
+    assert are_independent(enumerate_values(polynomial, range(5), 4), 4)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_twin_with_a_line_is_convicted():
+    """Two offsets are independent then, and three are not: of ids in a row all may be alike."""
+    line = "((p0 * unit + p1) % 5)"
+    assert are_independent(enumerate_values(line, range(5), 2), 2)
+    assert not are_independent(enumerate_values(line + " + 0 * (p2 + p3)", range(5), 4), 3)
+
+
+# ---- over salts -------------------------------------------------------------------------------------------------------------
+
+
+def names_of(owner):
+    unit, *places = owner
+    return [str(unit), *((place, f"g{place}") for place in places)]
 
 
 @pytest.mark.parametrize(
@@ -149,19 +188,40 @@ def test_twins_in_which_units_share_their_offsets_are_convicted(small, twin):
         ([7, 2], [9, 2]),
         ([7], [7, 0]),
         ([7], [7, 3]),
+        (["x"], ["y"]),
+        (["x"], [7]),
     ],
 )
 def test_over_salts_two_owners_are_independent(one, other):
     """The factors are made of the salt: a chi-square over 6,000 salts, with units that have 5 and 7 rows."""
     salts = [f"{place:016}".encode() for place in range(6000)]
-    found = Counter((whole_offset(one, salt) % 5, whole_offset(other, salt) % 7) for salt in salts)
+    found = Counter(
+        (find_offset(names_of(one), salt) % 5, find_offset(names_of(other), salt) % 7) for salt in salts
+    )
     expected = len(salts) / 35
-    off = sum((found[left, right] - expected) ** 2 / expected for left in range(5) for right in range(7))
+    off = sum((found[at] - expected) ** 2 / expected for at in product(range(5), range(7)))
     assert chi2.sf(off, 34) > 1e-4
+
+
+def spread(find, salts):
+    """The kurtosis of how many of 200 units with ids in a row, and twelve rows each, count with their first one."""
+    # Whoever has an offset below one counts with rank 0.
+    counts = [sum(find(unit, salt) % 12 < 1 for unit in range(200)) for salt in salts]
+    mean, variance = 200 / 12, 200 / 12 * 11 / 12
+    return sum((count - mean) ** 4 for count in counts) / len(counts) / variance**2
+
+
+def test_sums_over_ids_in_a_row_have_no_long_tails():
+    """Of independent choices the fourth moment is about 3 variances squared; lines have many times that."""
+    salts = [f"{place:016}".encode() for place in range(1500)]
+    assert 2.4 < spread(lambda unit, salt: find_offset([str(unit)], salt), salts) < 3.8
+    assert spread(lambda unit, salt: find_key([str(unit)], salt), salts) > 6, "the key alone is convicted"
 
 
 def test_factors_are_those_of_the_salt():
     draw = Draw(salt=SALT, words=EMBEDDED, whole=True)
-    assert draw._list_factors(5) == factors_of(SALT, 5)
-    assert len({*factors_of(SALT, 4), *factors_of(SALT, 5), *factors_of(SALT[::-1], 5)}) == 14
+    assert draw._list_factors(5, b"key") == factors_of(SALT, 5, "key")
+    kinds = [(4, "key"), (5, "key"), (4, "polynomial of 1"), (4, "polynomial of 2")]
+    assert len({one for kind in kinds for one in factors_of(SALT, *kind)}) == 17
+    assert not {*factors_of(SALT, 4, "key")} & {*factors_of(SALT[::-1], 4, "key")}
     assert SALT.decode() not in repr(draw)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 
-PRIME = 2**38 - 45
+PRIME = 2**31 - 1
 
 
 def choose(values, names, most, salt):
@@ -22,25 +22,26 @@ def choose(values, names, most, salt):
 
 
 def find_offset(names, salt):
-    """Return what shifts the ranks of an owner: of a whole number of 64 bits by arithmetic, else by a hash."""
+    """Return what shifts the ranks of an owner: a secret polynomial of its key."""
+    key = find_key(names, salt)
+    factors = factors_of(salt, 4, f"polynomial of {len(names)}")
+    return sum(factor * key ** (3 - place) for place, factor in enumerate(factors)) % PRIME
+
+
+def find_key(names, salt):
+    """Return a number of an owner: of a whole number of 64 bits a linear function of remainders, else a hash."""
     unit, *groups = names
     if re.fullmatch("0|-?[1-9][0-9]*", unit) and -(2**63) <= int(unit) < 2**63:
-        return whole_offset([int(unit), *(place for place, _ in groups)], salt)
+        number = int(unit)
+        parts = [int(math.copysign(abs(number) % modulus, number)) for modulus in (4194301, 4194287, 4194277)]
+        parts += [place for place, _ in groups]
+        first, *factors = factors_of(salt, 1 + len(parts), "key")
+        return (first + sum(factor * part for factor, part in zip(factors, parts, strict=True))) % PRIME
     # The first sixty bits.
     text = salt.hex() + "".join(f"{len(name)}:{name}" for name in (unit, *(label for _, label in groups)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 4
+    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 4) % PRIME
 
 
-def whole_offset(names, salt):
-    """Return a secret linear function of remainders, which have the sign of the unit, modulo a prime."""
-    unit, *places = names
-    remainders = [int(math.copysign(abs(unit) % modulus, unit)) for modulus in (4194301, 4194287, 4194277)]
-    first, *factors = factors_of(salt, 4 + len(places))
-    return (
-        first + sum(factor * number for factor, number in zip(factors, [*remainders, *places], strict=True))
-    ) % PRIME
-
-
-def factors_of(salt, count):
-    names = [f"factor {place} of {count} of ".encode() for place in range(count)]
-    return [int(hashlib.sha256(name + salt).hexdigest(), 16) % PRIME for name in names]
+def factors_of(salt, count, name):
+    names = [f"{name}, {place} of {count}: ".encode() for place in range(count)]
+    return [int(hashlib.sha256(one + salt).hexdigest(), 16) % PRIME for one in names]

@@ -22,14 +22,17 @@ _NARROW = 1 << 20
 _UNBOUNDED = 1 << 62
 """No unit has so many rows: a larger bound is none."""
 
-_PRIME = (1 << 38) - 45
-"""Offsets of whole numbers are computed modulo this prime."""
+_PRIME = (1 << 31) - 1
+"""Offsets are computed modulo this prime."""
 
 _MODULI = (4194301, 4194287, 4194277)
 """Primes below 2^22. Their product is above 2^65: the remainders tell whole numbers of 64 bits apart."""
 
-_LIFT = _PRIME * -(-(3 << 60) // _PRIME)
+_LIFT = _PRIME * (3 << 22)
 """A multiple of the prime that lifts three negative products above 0."""
+
+_DEGREE = 3
+"""Of the polynomial that makes offsets of any four owners independent: one more than this."""
 
 
 @final
@@ -58,11 +61,12 @@ class Draw:
         return not self.words.materialized or (self.whole and self.words.fast_windows)
 
     def write_offset(self, owner: Sequence[str], named: Sequence[str]) -> str:
-        """Return a whole number of 64 bits, not negative, that follows from the salt and the owner of a row.
+        """Return a whole number below 2^31, not negative, that follows from the salt and the owner of a row.
 
-        Of units that are whole numbers arithmetic gives it, of all others a hash. The unit itself says which
-        of the two it is, and not the type of its column: of tables in memory, and of files made of them, one
-        row can change that type, and must not change which rows of others count.
+        A key is made of the owner first: of units that are whole numbers by arithmetic, of all others by a
+        hash. The unit itself says which of the two it is, and not the type of its column: of tables in
+        memory, and of files made of them, one row can change that type, and must not change which rows of
+        others count.
 
         Parameters
         ----------
@@ -72,36 +76,43 @@ class Draw:
             Columns with their names, the unit first.
         """
         unit, *groups = owner
+        # Other factors for units than for their groups: which groups and which rows count are two choices.
+        first, *factors = self._list_factors(1 + len(_MODULI) + len(groups), b"key")
         if self.whole:
-            return self._write_arithmetic(unit, groups)
-        number = f"({self.words.signed.format(self.words.shown.format(unit))})"
-        # The length stands in front of each text, so that no two owners make one text.
-        texts = [f"length({text}) || ':' || {text}" for text in map(self.words.shown.format, named)]
-        hashed = self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
-        # A whole number of 64 bits has one text that is usual, whatever type it is held in.
-        arithmetic = self._write_arithmetic(number, groups)
-        return f"(CASE WHEN {number} IS NULL THEN {hashed} ELSE {arithmetic} END)"
+            key = _write_key(unit, groups, first, factors)
+        else:
+            number = f"({self.words.signed.format(self.words.shown.format(unit))})"
+            # The length stands in front of each text, so that no two owners make one text.
+            texts = [f"length({text}) || ':' || {text}" for text in map(self.words.shown.format, named)]
+            hashed = self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
+            # A whole number of 64 bits has one text that is usual, whatever type it is held in.
+            arithmetic = _write_key(number, groups, first, factors)
+            key = f"CASE WHEN {number} IS NULL THEN {hashed} % {_PRIME} ELSE {arithmetic} END"
+        return self._write_polynomial(f"({key})", len(owner))
 
-    def _write_arithmetic(self, unit: str, groups: Sequence[str]) -> str:
-        """Return the sum of secret multiples of an owner's remainders, modulo a prime.
+    def _write_polynomial(self, key: str, owners: int) -> str:
+        """Return a secret polynomial of a key below the prime, modulo that prime: a product is below 2^62."""
+        first, *others = self._list_factors(1 + _DEGREE, b"polynomial of %d" % owners)
+        value = str(first)
+        for factor in others:
+            value = f"(({value} * {key} + {factor}) % {_PRIME})"
+        return value
 
-        For each owner every offset is as likely as any other, and the offsets of two owners are independent.
-        """
-        # Remainders have the sign of the unit. They are below 2^22, factors below 2^38, so each product is
-        # below 2^60. Places of groups are below 2^18. So no sum is negative, and none leaves 64 bits.
-        parts = [f"CAST({unit} % {modulus} AS BIGINT)" for modulus in _MODULI] + [
-            f"CAST({group} AS BIGINT)" for group in groups
-        ]
-        first, *factors = self._list_factors(1 + len(parts))
-        terms = " + ".join(f"{part} * {factor}" for part, factor in zip(parts, factors, strict=True))
-        return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
-
-    def _list_factors(self, count: int) -> list[int]:
+    def _list_factors(self, count: int, name: bytes) -> list[int]:
         """Return numbers below the prime that follow from the salt, as good as independent of each other."""
-        # Others for units than for their groups: which groups and which rows count are two choices.
-        names = [b"factor %d of %d of " % (place, count) for place in range(count)]
-        hashes = [sha256(name + self.salt).digest() for name in names]
+        names = [b"%b, %d of %d: " % (name, place, count) for place in range(count)]
+        hashes = [sha256(one + self.salt).digest() for one in names]
         return [int.from_bytes(one, "big") % _PRIME for one in hashes]
+
+
+def _write_key(unit: str, groups: Sequence[str], first: int, factors: Sequence[int]) -> str:
+    """Return the sum of multiples of an owner's remainders, modulo the prime: two seldom have the same."""
+    # Remainders have the sign of the unit. They are below 2^22, factors below 2^31, places of groups below
+    # 2^18. So no sum is negative, and none leaves 64 bits.
+    parts = [f"CAST({unit} % {modulus} AS BIGINT)" for modulus in _MODULI]
+    parts += [f"CAST({group} AS BIGINT)" for group in groups]
+    terms = " + ".join(f"{part} * {factor}" for part, factor in zip(parts, factors, strict=True))
+    return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
 
 
 def choose_ranks(
