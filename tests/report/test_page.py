@@ -164,6 +164,18 @@ def test_what_was_asked_is_told():
     assert "the item may be no larger than the next one" in seen.text
 
 
+@pytest.mark.parametrize(
+    ("groups", "where"), [(None, " in all groups together."), (2, " in each of at most 2 groups.")]
+)
+def test_of_groups_it_is_told_in_what_rows_are_bounded_and_why_all_cost_so_much(groups, where):
+    rows = [{"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0}]
+    seen = assert_whole(make_report([document("mean", max_rows=3, groups_per_unit=groups, rows=rows)]))
+    assert "Of each, at most 3 count" + where in seen.text
+    assert "Figures of all groups together cost what is told" in seen.text
+    assert "docs/proofs/groups.md" in seen.text
+    assert "Figures of all groups together" not in make_report([document("mean", max_rows=3, rows=rows)])
+
+
 def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie():
     rows = [{"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}]
     seen = assert_whole(make_report([document("quantile", column="x", rows=rows)]))

@@ -199,8 +199,9 @@ def quantile(
 ) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
-    of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
+    With --user each unit counts for at most --max-rows M rows, with --by COL in all groups together, and no
+    group has more noise than one in which all of these are. With --groups-per-unit G a unit counts in at most
+    G groups with at most M rows in each, and every group gets an equal part of --epsilon.
     """
     share = None if interval_share == "none" else interval_share
     _release_figure(

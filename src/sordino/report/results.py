@@ -10,7 +10,7 @@ from sordino.charts.figure import MOST_MARKS, as_number
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import Told
 from sordino.report.spent import say_spent
-from sordino.report.theorems import Theorem, find_interval_theorem, find_theorems
+from sordino.report.theorems import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.words import (
     make_list,
     name_release,
@@ -275,8 +275,10 @@ def _say_bounds(told: Told) -> str | None:
 
 
 def list_theorems(releases: Sequence[Told]) -> list[Theorem]:
-    """Return what is proved of releases: of their mechanisms, and of their intervals."""
+    """Return what is proved of releases: of their mechanisms, groups and intervals."""
     found = find_theorems(name for told in releases for name in told.mechanisms)
+    if any("groups_per_unit" in told.facts for told in releases):
+        found.append(find_group_theorem())
     # Of mechanisms that nobody knows no interval is known either.
     sure = [told for told in releases if say_certainty(told) and find_theorems(told.mechanisms)]
     of_intervals = [find_interval_theorem(told.kind, told.text("method")) for told in sure]

@@ -23,6 +23,8 @@ _PLACE = re.compile(r"https?://[^\s\"'<>]+|[\w.][\w./-]*", re.ASCII)
 
 INTERVALS = "Intervals"
 """What stands in place of a mechanism where a page proves what intervals are worth."""
+GROUPS = "Groups"
+"""What stands in place of a mechanism where a page proves what several groups cost together."""
 _PAGES = {
     "top": "selected-rows.md",
     "set": "selected-rows.md",
@@ -63,6 +65,13 @@ def find_theorems(names: Iterable[str]) -> list[Theorem]:
             found.append(Theorem(name, str(claim["statement"]), references, page, digests.get(page)))
         found += [Theorem(name, "", (), page, digests.get(page)) for page in COMPOSED.get(name, ())]
     return found
+
+
+def find_group_theorem() -> Theorem:
+    """Return what proves that figures of several groups cost together what is told."""
+    page = "groups.md"
+    said = "Figures of all groups together cost what is told, whichever of them rows of a unit are in."
+    return Theorem(GROUPS, said, (), page, read_digests().get(page))
 
 
 def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:

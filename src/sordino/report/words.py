@@ -306,8 +306,16 @@ def say_neighbors(told: Told) -> Markup | None:
             "; how many there are is not.",
         )
     )
-    capped = f" Of each, at most {say_number(most)} count." if most is not None else ""
+    capped = f" Of each, at most {say_number(most)} count{_say_in_groups(told)}." if most is not None else ""
     return join(hidden, capped)
+
+
+def _say_in_groups(told: Told) -> str:
+    """Return in what rows of a unit are bounded, if a release is one of groups and says so."""
+    groups = told.number("groups_per_unit")
+    if groups is not None:
+        return f" in each of at most {say_number(groups)} groups"
+    return " in all groups together" if "groups_per_unit" in told.facts else ""
 
 
 def make_list(pairs: list[tuple[str, str | None]]) -> Markup:

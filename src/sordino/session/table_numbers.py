@@ -57,7 +57,9 @@ class GroupRow:
         The label of the group.
     release : object
         Its release, as without groups: a `QuantileValue`, `QuantileValues`, a `ClippedValue`, a
-        `VarianceValue` or a `BoundedValue`. Its cost is that of the group alone.
+        `VarianceValue` or a `BoundedValue`. Its cost is that of one step of a unit in this group
+        alone: of what a unit may have in it, added or removed, or of one row, where rows are bounded in all
+        groups together. All of a unit, or a unit that is replaced, may be several such steps (`budgets`).
     """
 
     item: str
@@ -76,7 +78,8 @@ class Groups(ColumnRelease):
     budgets : int
         How many times the pure epsilon of a single group the whole release costs at most, however many groups
         there are: G, or 2 G under replace-one, where a unit is in at most G of them. Gaussian totals cost G
-        times the rho of a single group, or 4 G times. What finds groups comes on top.
+        times the rho of a single group, or 4 G times. Where M rows of a unit are bounded in all groups
+        together: M, or 2 M, which may all be in one group. What finds groups comes on top.
     label_threshold : int or None
         Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a group
         that is missing nothing follows: it may have fewer, or not exist. What found the groups stands first
