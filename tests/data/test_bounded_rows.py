@@ -105,7 +105,7 @@ def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
                     own[unit, group].append(-1.0 if number is None else number)
             kept = defaultdict(list)
             for (unit, group), numbers in own.items():
-                kept[group] += choose(numbers, [str(unit), (DOMAIN.index(group), group)], most, salt)
+                kept[group] += choose(numbers, [str(unit), DOMAIN.index(group)], most, salt)
             wanted = [
                 # What is missing is known by its place before all numbers, and adds nothing.
                 (sum(max(0, int(4 * number)) for number in kept[label]), len(kept[label]))
@@ -220,12 +220,12 @@ def test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_
 def test_the_twin_in_which_the_type_decides_is_convicted(monkeypatch, tmp_path, kind):
     """Whole numbers by arithmetic where the column has such, and by a hash where it has not."""
 
-    def by_type(self, owner, named):
+    def by_type(self):
         never = replace(self.words, signed="CAST(NULL AS BIGINT)")
-        return write(self if self.whole else replace(self, words=never), owner, named)
+        return write(self if self.whole else replace(self, words=never))
 
-    write = Draw.write_offset
-    monkeypatch.setattr(Draw, "write_offset", by_type)
+    write = Draw.write_key
+    monkeypatch.setattr(Draw, "write_key", by_type)
     with pytest.raises(AssertionError):
         test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_path, kind, None)
 
@@ -263,8 +263,8 @@ def states_of(source, labels):
 
 @pytest.mark.parametrize("labels", [4, 70])
 def test_the_twin_with_one_choice_for_groups_and_rows_is_convicted(monkeypatch, tmp_path, labels):
-    factors = Draw._list_factors
-    monkeypatch.setattr(Draw, "_list_factors", lambda self, count, name: factors(self, 5, name[:3])[:count])
+    write = Draw.write_offset
+    monkeypatch.setattr(Draw, "write_offset", lambda self, key, *, grouped: write(self, key, grouped=False))
     with pytest.raises(AssertionError):
         test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels)
 
@@ -316,7 +316,7 @@ def test_groups_and_rows_chosen_in_one_go_are_those_of_the_law(tmp_path, rows, g
     for unit in {unit for unit, _ in owned}:
         for label in choose([label for one, label in owned if one == unit], [str(unit)], groups, SALT):
             numbers = [-1.0 if number is None else number for number in owned[unit, label]]
-            wanted[label] += choose(numbers, [str(unit), (labels.index(label), label)], rows, SALT)
+            wanted[label] += choose(numbers, [str(unit), labels.index(label)], rows, SALT)
     assert [(one.steps, one.known + one.missing) for one in found] == [
         (sum(max(0, int(4 * number)) for number in kept), len(kept)) for kept in wanted.values()
     ]
@@ -332,7 +332,9 @@ def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
 
     assert sorted(shares()) != [300]
     assert all(60 < count < 140 for count in shares())
-    monkeypatch.setattr("sordino.data.questions.rank_law.Draw.write_offset", lambda *_: "CAST(0 AS BIGINT)")
+    monkeypatch.setattr(
+        "sordino.data.questions.rank_law.Draw.write_offset", lambda *_, **__: "CAST(0 AS BIGINT)"
+    )
     assert shares() == [300]
 
 

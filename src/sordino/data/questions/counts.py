@@ -486,6 +486,4 @@ def _choose_items(kept: str, most: int, draw: Draw, inside: str) -> str:
     Items that are not `inside` are not chosen: they would waste the bound.
     """
     pairs = f"(SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside})"
-    return choose_ranks(
-        pairs, taken=["item"], owner=["unit"], named=["unit"], order=["item"], most=most, draw=draw
-    )
+    return choose_ranks(pairs, taken=["item"], owner=["unit"], order=["item"], most=most, draw=draw)

@@ -74,13 +74,16 @@ def _write_sets(had: str, most: int | None, draw: Draw) -> str:
     owned = f"SELECT unit, bit_or({_write_bit('place')}) AS bits FROM {had} AS had GROUP BY unit"
     assert draw.words.set_bits is not None  # noqa: S101  (`fits_sets`)
     many = draw.words.set_bits.format("bits")
+    counted = f"SELECT unit, bits, {many} AS many FROM ({owned}) AS sets"
+    if most is None:
+        return counted
     # Hashed only for those who have more than may count: hashing is what takes time.
-    hashed = draw.write_offset(["unit"], ["unit"])
-    shift = "0" if most is None else f"CASE WHEN many > {most} THEN {hashed} % many END"
-    return (
-        f"SELECT unit, bits, many, {shift} AS shift"
-        f" FROM (SELECT unit, bits, {many} AS many FROM ({owned}) AS sets) AS counted"
+    keyed = (
+        f"SELECT unit, bits, many, CASE WHEN many > {most} THEN {draw.write_key()} END AS key"
+        f" FROM ({counted}) AS counted"
     )
+    shift = f"CASE WHEN many > {most} THEN {draw.write_offset('key', grouped=False)} % many END"
+    return f"SELECT unit, bits, many, {shift} AS shift FROM ({keyed}) AS keyed"
 
 
 def _write_bit(place: str) -> str:

@@ -8,7 +8,7 @@ unit has itself and of the salt: docs/proofs/numbers.md, 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import final
@@ -25,11 +25,11 @@ _UNBOUNDED = 1 << 62
 _PRIME = (1 << 31) - 1
 """Offsets are computed modulo this prime."""
 
-_MODULI = (4194301, 4194287, 4194277)
-"""Primes below 2^22. Their product is above 2^65: the remainders tell whole numbers of 64 bits apart."""
+_LIMB = 22
+"""A whole number of 64 bits is cut into pieces of so many bits, the last of which has its sign."""
 
-_LIFT = _PRIME * (3 << 22)
-"""A multiple of the prime that lifts three negative products above 0."""
+_LIFT = _PRIME << 20
+"""A multiple of the prime that lifts the product with a negative last piece above 0."""
 
 _DEGREE = 3
 """Of the polynomial that makes offsets of any four owners independent: one more than this."""
@@ -60,41 +60,52 @@ class Draw:
         """Whether ranks are found in windows over all rows, and not over those of crowded owners alone."""
         return not self.words.materialized or (self.whole and self.words.fast_windows)
 
-    def write_offset(self, owner: Sequence[str], named: Sequence[str]) -> str:
-        """Return a whole number below 2^31, not negative, that follows from the salt and the owner of a row.
+    def write_key(self) -> str:
+        """Return the key of the column `unit`, below the prime, which two units seldom share.
 
-        A key is made of the owner first: of units that are whole numbers by arithmetic, of all others by a
-        hash. The unit itself says which of the two it is, and not the type of its column: of tables in
-        memory, and of files made of them, one row can change that type, and must not change which rows of
-        others count.
+        Of units that are whole numbers arithmetic gives it, of all others a hash. The unit itself says which
+        of the two it is, and not the type of its column: of tables in memory, and of files made of them, one
+        row can change that type, and must not change which rows of others count.
+        """
+        if self.whole:
+            return self._write_arithmetic("unit")
+        text = self.words.shown.format("unit")
+        # A whole number of 64 bits has one text that is usual, whatever type it is held in.
+        number = f"({self.words.signed.format(text)})"
+        hashed = self.words.drawn.format(f"{literal(self.salt.hex())} || {text}")
+        return (
+            f"(CASE WHEN {number} IS NULL THEN {hashed} % {_PRIME} ELSE {self._write_arithmetic(number)} END)"
+        )
+
+    def _write_arithmetic(self, unit: str) -> str:
+        """Return the sum of secret multiples of a unit's pieces, modulo the prime."""
+        # Factors are below 2^31, pieces below 2^22, and the last piece is at least -2^19. So no sum is
+        # negative, and none leaves 64 bits.
+        whole, mask = f"CAST({unit} AS BIGINT)", (1 << _LIMB) - 1
+        pieces = [f"({whole} & {mask})", f"(({whole} >> {_LIMB}) & {mask})", f"({whole} >> {2 * _LIMB})"]
+        first, *factors = self._list_factors(1 + len(pieces), b"key")
+        terms = " + ".join(f"{piece} * {factor}" for piece, factor in zip(pieces, factors, strict=True))
+        return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
+
+    def write_offset(self, key: str, *, grouped: bool) -> str:
+        """Return what shifts the ranks of an owner: a secret polynomial of its key, below the prime.
 
         Parameters
         ----------
-        owner : sequence of str
-            Columns that say whose a row is: a unit, and perhaps the place of a group.
-        named : sequence of str
-            Columns with their names, the unit first.
+        key : str
+            A column of 64 bits with the key of the unit.
+        grouped : bool
+            Whether an owner is a unit and its group, whose place is in the column `grp`. Which groups and
+            which rows of a unit count are two choices, so it has other factors then.
         """
-        unit, *groups = owner
-        # Other factors for units than for their groups: which groups and which rows count are two choices.
-        first, *factors = self._list_factors(1 + len(_MODULI) + len(groups), b"key")
-        if self.whole:
-            key = _write_key(unit, groups, first, factors)
-        else:
-            number = f"({self.words.signed.format(self.words.shown.format(unit))})"
-            # The length stands in front of each text, so that no two owners make one text.
-            texts = [f"length({text}) || ':' || {text}" for text in map(self.words.shown.format, named)]
-            hashed = self.words.drawn.format(" || ".join([literal(self.salt.hex()), *texts]))
-            # A whole number of 64 bits has one text that is usual, whatever type it is held in.
-            arithmetic = _write_key(number, groups, first, factors)
-            key = f"CASE WHEN {number} IS NULL THEN {hashed} % {_PRIME} ELSE {arithmetic} END"
-        return self._write_polynomial(f"({key})", len(owner))
-
-    def _write_polynomial(self, key: str, owners: int) -> str:
-        """Return a secret polynomial of a key below the prime, modulo that prime: a product is below 2^62."""
-        first, *others = self._list_factors(1 + _DEGREE, b"polynomial of %d" % owners)
-        value = str(first)
-        for factor in others:
+        if grouped:
+            of_key, of_group, first = self._list_factors(3, b"group")
+            key = f"(({key} * {of_key} + CAST(grp AS BIGINT) * {of_group} + {first}) % {_PRIME})"
+        value, *factors = map(
+            str, self._list_factors(1 + _DEGREE, b"offset in groups" if grouped else b"offset")
+        )
+        for factor in factors:
+            # Both are below 2^31, so a product and what is added stay within 64 bits.
             value = f"(({value} * {key} + {factor}) % {_PRIME})"
         return value
 
@@ -105,26 +116,14 @@ class Draw:
         return [int.from_bytes(one, "big") % _PRIME for one in hashes]
 
 
-def _write_key(unit: str, groups: Sequence[str], first: int, factors: Sequence[int]) -> str:
-    """Return the sum of multiples of an owner's remainders, modulo the prime: two seldom have the same."""
-    # Remainders have the sign of the unit. They are below 2^22, factors below 2^31, places of groups below
-    # 2^18. So no sum is negative, and none leaves 64 bits.
-    parts = [f"CAST({unit} % {modulus} AS BIGINT)" for modulus in _MODULI]
-    parts += [f"CAST({group} AS BIGINT)" for group in groups]
-    terms = " + ".join(f"{part} * {factor}" for part, factor in zip(parts, factors, strict=True))
-    return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
-
-
 def choose_ranks(
     kept: str,
     *,
     taken: Sequence[str],
     owner: Sequence[str],
-    named: Sequence[str],
     order: Sequence[str],
     most: int,
     draw: Draw,
-    names: str = "",
 ) -> str:
     """Return a SELECT of the columns `taken`, of at most `most` rows of each owner.
 
@@ -135,9 +134,7 @@ def choose_ranks(
     taken : sequence of str
         Columns that are wanted.
     owner : sequence of str
-        Columns that say whose a row is: the unit, and perhaps its group.
-    named : sequence of str
-        Columns with the names of the owner; equal within an owner.
+        Columns that say whose a row is: unit, and perhaps grp, the place of its group.
     order : sequence of str
         Columns of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
         every column that is taken.
@@ -145,21 +142,15 @@ def choose_ranks(
         At least 1.
     draw : Draw
         What decides.
-    names : str
-        A SELECT in parentheses that has some of `named`, each once for an owner: what is left of them is in
-        `owner`, and they are joined by the columns that both have. Not for an engine that keeps no part of a
-        query.
     """
     if draw.in_windows:
-        return _choose_in_windows(kept, taken, owner, named, order, most, draw, alike=False)
+        return _choose_in_windows(kept, taken, owner, order, most, draw, alike=False)
     tables = list_marking(
         kept,
         columns=list(dict.fromkeys([*taken, *order])),
         owner=owner,
-        named=named,
         most=most,
         draw=draw,
-        names=names,
     )
     return f"WITH {_write_tables(tables)} {pick_ranks(taken, order=order, most=most, words=draw.words)}"
 
@@ -178,10 +169,8 @@ def list_marking(
     *,
     columns: Sequence[str],
     owner: Sequence[str],
-    named: Sequence[str],
     most: int,
     draw: Draw,
-    names: str = "",
 ) -> list[tuple[str, str]]:
     """Return tables that say which rows are those of owners with more than may count.
 
@@ -190,7 +179,7 @@ def list_marking(
 
     Parameters
     ----------
-    kept, owner, named, most, draw, names
+    kept, owner, most, draw
         As in `choose_ranks`.
     columns : sequence of str
         Columns that are wanted, or that rows are ordered by.
@@ -202,11 +191,11 @@ def list_marking(
         f"SELECT {whose}, count(*) AS many FROM kept GROUP BY {whose}"
         f" HAVING count(*) > {min(most, _UNBOUNDED)}"
     )
-    # Of whole numbers no name is asked for.
-    looked_up = f" NATURAL JOIN {names} AS names" if names and not draw.whole else ""
+    # The key is made first, because a polynomial names it several times.
+    keyed = f"SELECT {whose}, many, {draw.write_key()} AS key FROM ({counted}) AS counted"
     crowded = (
-        f"SELECT {whose}, many, {draw.write_offset(owner, named)} % many AS shift,"
-        f" row_number() OVER () AS holder FROM ({counted}) AS counted{looked_up}"
+        f"SELECT {whose}, many, {draw.write_offset('key', grouped='grp' in owner)} % many AS shift,"
+        f" row_number() OVER () AS holder FROM ({keyed}) AS keyed"
     )
     marked = (
         f"SELECT {', '.join(f'kept.{name}' for name in columns)}, holder"
@@ -255,13 +244,12 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
         As in `choose_ranks`.
     """
     if draw.in_windows:
-        return f"({_choose_in_windows(kept, columns, ['unit'], ['unit'], ['grp'], most, draw, alike=True)})"
+        return f"({_choose_in_windows(kept, columns, ['unit'], ['grp'], most, draw, alike=True)})"
     # Distinct groups: how often one occurs in the unit does not matter, and neither does where.
     tables = list_marking(
         "(SELECT DISTINCT unit, grp FROM known)",
         columns=["unit", "grp"],
         owner=["unit"],
-        named=["unit"],
         most=most,
         draw=draw,
     )
@@ -296,16 +284,17 @@ def choose_groups_and_ranks(kept: str, *, groups: int, rows: int, draw: Draw) ->
     # numbers. How many groups a unit has is known only behind that.
     by_group = "PARTITION BY unit ORDER BY grp"
     ranked = (
-        f"SELECT unit, grp, x, dense_rank() OVER ({by_group}) - 1 AS spot,"
+        f"SELECT unit, grp, x, key, dense_rank() OVER ({by_group}) - 1 AS spot,"
         f" row_number() OVER ({by_group}, x NULLS FIRST) - rank() OVER ({by_group}) AS place,"
-        f" count(*) OVER ({by_group} RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS many FROM {kept} AS kept"
+        f" count(*) OVER ({by_group} RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS many"
+        f" FROM {_write_keyed(kept, ['grp', 'x'], draw)} AS keyed"
     )
     counted = (
-        "SELECT unit, grp, x, spot, place, many, max(spot) OVER (PARTITION BY unit) + 1 AS spots"
+        "SELECT grp, x, key, spot, place, many, max(spot) OVER (PARTITION BY unit) + 1 AS spots"
         f" FROM ({ranked}) AS ranked"
     )
-    chosen = _write_bound(groups, draw, ["unit"], place="spot", many="spots")
-    counts = _write_bound(rows, draw, ["unit", "grp"])
+    chosen = _write_bound(groups, draw, grouped=False, place="spot", many="spots")
+    counts = _write_bound(rows, draw, grouped=True)
     return f"SELECT grp, x FROM ({counted}) AS counted WHERE ({chosen}) AND ({counts})"
 
 
@@ -313,7 +302,6 @@ def _choose_in_windows(
     kept: str,
     taken: Sequence[str],
     owner: Sequence[str],
-    named: Sequence[str],
     order: Sequence[str],
     most: int,
     draw: Draw,
@@ -324,7 +312,10 @@ def _choose_in_windows(
 
     With `alike` rows that are equal by the order share a rank, and all of them count or none.
     """
-    columns = ", ".join(dict.fromkeys([*taken, *owner, *([] if draw.whole else named)]))
+    columns = ", ".join(dict.fromkeys([*taken, *owner]))
+    carried = f"{columns}, key" if draw.whole else columns
+    if draw.whole:
+        kept = _write_keyed(kept, dict.fromkeys([*taken, *owner[1:], *order]), draw)
     whose = f"PARTITION BY {', '.join(owner)}"
     ordered = f"{whose} ORDER BY {_write_order(order)}"
     whole = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
@@ -337,22 +328,28 @@ def _choose_in_windows(
         rank = f"count(*) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     # Windows of one order are computed together. So this one names an order that it would not need.
     ranked = (
-        f"SELECT {columns}, CAST({rank} AS BIGINT) - 1 AS place"
+        f"SELECT {carried}, CAST({rank} AS BIGINT) - 1 AS place"
         f"{'' if alike else f', count(*) {whole} AS many'} FROM {kept} AS kept"
     )
     if alike:
-        ranked = f"SELECT {columns}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
-    wanted = f"SELECT {', '.join(taken)} FROM"
-    if draw.whole:
-        return f"{wanted} ({ranked}) AS ranked WHERE {_write_bound(most, draw, owner)}"
-    # Hashed only for those who have more than may count, and in one row of each: hashing is what takes time.
-    offset = f"{draw.write_offset(owner, named)} % many"
-    hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {offset} ELSE 0 END"
-    hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
-    shifted = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS shift FROM ({hashed}) AS hashed"
-    return (
-        f"{wanted} ({shifted}) AS shifted WHERE NOT {_is_crowded(most)} OR {write_choice(most, draw.words)}"
-    )
+        ranked = f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
+    if not draw.whole:
+        # Hashed only for those who have more than may count, and in one row of each: hashing takes time.
+        hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {draw.write_key()} ELSE 0 END"
+        hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
+        ranked = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key FROM ({hashed}) AS hashed"
+    counts = _write_bound(most, draw, grouped="grp" in owner)
+    return f"SELECT {', '.join(taken)} FROM ({ranked}) AS ranked WHERE {counts}"
+
+
+def _write_keyed(kept: str, columns: Iterable[str], draw: Draw) -> str:
+    """Return rows with the keys of units that are whole numbers, in a column that takes little room in each.
+
+    They are made before the windows, because an engine writes what a filter asks for out as often as it
+    stands there.
+    """
+    taken = ", ".join(name for name in columns if name != "unit")
+    return f"(SELECT unit, {taken}, CAST({draw.write_key()} AS INTEGER) AS key FROM {kept} AS given)"
 
 
 def _write_order(columns: Sequence[str]) -> str:
@@ -364,12 +361,11 @@ def _is_crowded(most: int, many: str = "many") -> str:
     return f"{many} > {min(most, _UNBOUNDED)}"
 
 
-def _write_bound(
-    most: int, draw: Draw, owner: Sequence[str], *, place: str = "place", many: str = "many"
-) -> str:
-    """Return whether a rank counts, of an owner that is whole numbers."""
+def _write_bound(most: int, draw: Draw, *, grouped: bool, place: str = "place", many: str = "many") -> str:
+    """Return whether a rank counts; the key of its unit is in a column."""
     # Not reduced first: what is below the prime adds nothing that 64 bits do not hold.
-    choice = write_choice(most, draw.words, place=place, many=many, shift=draw.write_offset(owner, ()))
+    shift = draw.write_offset("CAST(key AS BIGINT)", grouped=grouped)
+    choice = write_choice(most, draw.words, place=place, many=many, shift=shift)
     return f"NOT {_is_crowded(most, many)} OR {choice}"
 
 

@@ -393,7 +393,7 @@ def prepare_numbers(
 
     def rows(first: int) -> str:
         """Return the rows that count; group labels begin at `first` among the texts that are sent."""
-        inside, labels = kept, ""
+        inside = kept
         if by is not None:
             # The join drops rows with other labels first, so that they use up no group of their unit.
             labels = (
@@ -410,7 +410,6 @@ def prepare_numbers(
             grouped=by is not None,
             draw=draw,
             listed=listed,
-            labels=labels,
         )
 
     question = NumberQuestion(
@@ -482,7 +481,6 @@ def bounded(
     grouped: bool,
     draw: Draw,
     listed: int | None = None,
-    labels: str = "",
 ) -> str:
     """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
 
@@ -490,7 +488,7 @@ def bounded(
     ----------
     kept : str
         A SELECT in parentheses. It has the columns x (no NaN, one zero), unit
-        (rows in which it is NULL are dropped) and, in groups, grp and item.
+        (rows in which it is NULL are dropped) and, in groups, grp.
     rows : int or None
         At most so many rows of a unit count, in each of its groups. None: every row is a unit of its own, and
         there is no column unit.
@@ -499,18 +497,13 @@ def bounded(
         together.
     listed : int, optional
         There are at most so many groups.
-    labels : str
-        A SELECT in parentheses of the labels of the groups: grp and item.
     """
     # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
     # Without a bound on groups that on rows is about all of them together.
     in_each = grouped and groups is not None
-    # A label is a text, which takes room in every row. It is left out where a place says the same, and an
-    # engine that can looks it up where it is needed.
-    left_out = draw.whole or draw.words.materialized or not in_each
-    columns = "x, unit" if not grouped else "x, grp, unit" if left_out else "x, grp, item, unit"
+    columns = "x, grp, unit" if grouped else "x, unit"
     known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
     # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
     if groups is not None and (listed is None or groups < listed):
@@ -524,11 +517,9 @@ def bounded(
         known,
         taken=["grp", "x"] if grouped else ["x"],
         owner=["unit", "grp"] if in_each else ["unit"],
-        named=["unit", "item"] if in_each else ["unit"],
         order=["grp", "x"] if grouped and not in_each else ["x"],
         most=rows,
         draw=draw,
-        names=labels if in_each and left_out else "",
     )
     return f"({counted})"
 
@@ -547,7 +538,7 @@ def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | 
         names = [f"x{place}" for place in range(len(numbers))]
         listed = ", ".join(f"{one} AS {name}" for one, name in zip(numbers, names, strict=True))
         known = f"(SELECT * FROM (SELECT {listed}, {whose}) AS known WHERE unit IS NOT NULL)"
-        return list_marking(known, columns=names, owner=["unit"], named=["unit"], most=most, draw=draw)
+        return list_marking(known, columns=names, owner=["unit"], most=most, draw=draw)
 
     return Marking(
         number,
