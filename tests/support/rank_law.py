@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 
 PRIME = 2**31 - 1
 
@@ -40,6 +41,7 @@ def find_key(unit, salt):
     return (int.from_bytes(hashlib.sha256((salt.hex() + unit).encode()).digest()[:8], "big") >> 4) % PRIME
 
 
+@cache
 def factors_of(salt, count, name):
     names = [f"{name}, {place} of {count}: ".encode() for place in range(count)]
     return [int(hashlib.sha256(one + salt).hexdigest(), 16) % PRIME for one in names]
