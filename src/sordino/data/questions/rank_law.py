@@ -82,7 +82,8 @@ class Draw:
         # Factors are below 2^31, pieces below 2^22, and the last piece is at least -2^19. So no sum is
         # negative, and none leaves 64 bits.
         whole, mask = f"CAST({unit} AS BIGINT)", (1 << _LIMB) - 1
-        pieces = [f"({whole} & {mask})", f"(({whole} >> {_LIMB}) & {mask})", f"({whole} >> {2 * _LIMB})"]
+        second, third = (self.words.shifted.format(whole, bits) for bits in (_LIMB, 2 * _LIMB))
+        pieces = [f"({whole} & {mask})", f"({second} & {mask})", third]
         first, *factors = self._list_factors(1 + len(pieces), b"key")
         terms = " + ".join(f"{piece} * {factor}" for piece, factor in zip(pieces, factors, strict=True))
         return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"

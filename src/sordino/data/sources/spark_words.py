@@ -60,6 +60,7 @@ SPARK_WORDS = Words(
         f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))"
         " AND is_valid_utf8({0})"
     ),
+    shifted="shiftright({}, {})",
     # Texts are kept in UTF-8 and compared byte by byte.
     code_points="{}",
     # A part of a query that occurs twice is read twice.

@@ -39,6 +39,8 @@ class Words:
         wide enough for the difference from any other whole number of 64 bits.
     signed : str
         The same as a whole number of 64 bits with a sign; NULL also where it has more.
+    shifted : str
+        A whole number of 64 bits, shifted right by so many bits, which keeps its sign.
     plain : str
         Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
         characters, and no NUL; an engine that keeps others sees that it is UTF-8.
@@ -68,6 +70,7 @@ class Words:
     plain: str
     code_points: str
     readable: str = "{}"
+    shifted: str = "({} >> {})"
     set_bits: str | None = None
     materialized: bool = True
     fast_windows: bool = False
