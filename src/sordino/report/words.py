@@ -315,7 +315,7 @@ def _say_in_groups(told: Told) -> str:
     groups = told.number("groups_per_unit")
     if groups is not None:
         return f" in each of at most {say_number(groups)} groups"
-    return " in all groups together" if "groups_per_unit" in told.facts else ""
+    return " in all groups together" if told.facts.get("groups_per_unit", 0) is None else ""
 
 
 def make_list(pairs: list[tuple[str, str | None]]) -> Markup:

@@ -17,7 +17,7 @@ from sordino.data.questions.rank_law import Draw, choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import SIGNED_64, Words
+from sordino.data.sources.words import Words
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
@@ -260,8 +260,7 @@ def prepare_counts(
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = source.backend.dialect.words
     kinds = list(source.columns.values())
-    whole = "unit" in columns and kinds[columns["unit"]] in SIGNED_64
-    draw = Draw(salt=salt, words=words, whole=whole)
+    draw = Draw.of(salt, words, kinds[columns["unit"]] if "unit" in columns else None)
     kept = ", ".join(words.name_columns(columns, kinds)) or "1"
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import final
 
 from sordino.data.sources.engine import literal
-from sordino.data.sources.words import Words
+from sordino.data.sources.words import SIGNED_64, Words
 
 _NARROW = 1 << 20
 """With at most so many, a product with any rank of a table fits into 64 bits."""
@@ -32,7 +32,7 @@ _LIFT = _PRIME << 20
 """A multiple of the prime that lifts the product with a negative last piece above 0."""
 
 _DEGREE = 3
-"""Of the polynomial that makes offsets of any four owners independent: one more than this."""
+"""Of the polynomial that gives offsets: those of any four owners, one more than this, are independent."""
 
 
 @final
@@ -55,10 +55,20 @@ class Draw:
     words: Words
     whole: bool
 
+    @classmethod
+    def of(cls, salt: bytes, words: Words, kind: str | None) -> Draw:
+        """Return what decides where the column of the units has a declared type; None: there is no column."""
+        return cls(salt=salt, words=words, whole=kind in SIGNED_64)
+
+    @property
+    def sorts_at_once(self) -> bool:
+        """Whether one sort of all rows takes less time than to find crowded owners and to sort theirs."""
+        return self.whole and self.words.fast_windows
+
     @property
     def in_windows(self) -> bool:
         """Whether ranks are found in windows over all rows, and not over those of crowded owners alone."""
-        return not self.words.materialized or (self.whole and self.words.fast_windows)
+        return not self.words.materialized or self.sorts_at_once
 
     def write_key(self) -> str:
         """Return the key of the column `unit`, below the prime, which two units seldom share.
@@ -319,7 +329,7 @@ def _choose_in_windows(
         kept = _write_keyed(kept, dict.fromkeys([*taken, *owner[1:], *order]), draw)
     whose = f"PARTITION BY {', '.join(owner)}"
     ordered = f"{whose} ORDER BY {_write_order(order)}"
-    whole = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    of_all = f"OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     if alike:
         rank = f"dense_rank() OVER ({ordered})"
     elif draw.words.fast_windows:
@@ -330,7 +340,7 @@ def _choose_in_windows(
     # Windows of one order are computed together. So this one names an order that it would not need.
     ranked = (
         f"SELECT {carried}, CAST({rank} AS BIGINT) - 1 AS place"
-        f"{'' if alike else f', count(*) {whole} AS many'} FROM {kept} AS kept"
+        f"{'' if alike else f', count(*) {of_all} AS many'} FROM {kept} AS kept"
     )
     if alike:
         ranked = f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"

@@ -32,7 +32,6 @@ from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import SIGNED_64
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
@@ -384,9 +383,7 @@ def prepare_numbers(
     kinds = list(source.columns.values())
     number = dialect.number(index, kind)
     named = dialect.words.name_columns(columns, kinds)
-    draw = Draw(
-        salt=salt, words=dialect.words, whole="unit" in columns and kinds[columns["unit"]] in SIGNED_64
-    )
+    draw = Draw.of(salt, dialect.words, kinds[columns["unit"]] if "unit" in columns else None)
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
     kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
@@ -509,7 +506,7 @@ def bounded(
     if groups is not None and (listed is None or groups < listed):
         if fits_sets(listed, draw.words):
             known = choose_in_sets(known, columns.split(", "), most=groups, draw=draw)
-        elif draw.whole and draw.words.fast_windows:
+        elif draw.sorts_at_once:
             return f"({choose_groups_and_ranks(known, groups=groups, rows=rows, draw=draw)})"
         else:
             known = choose_groups(known, columns.split(", "), most=groups, draw=draw)
