@@ -55,9 +55,20 @@ def add_up(made, groups):
     )
 
 
-def find_most(ask, made):
+def rank(made, best):
+    """The question about the best of labels that nobody listed, of which there are more, all as long as they get."""
+    labels = [f"{place:04}".ljust(4096, "\U0001d11e") for place in range(2 * best + 2)]
+    # Four bytes a character, but for those of the number.
+    frame = made.createDataFrame(pa.table({"label": labels, "who": np.arange(len(labels))}))
+    domain = sd.Domain.unlisted(delta=1e-6, least=1)
+    return prepare_counts(
+        open_source(frame), PrivacyUnit("who"), kind="items", item="label", domain=domain, best=best
+    )
+
+
+def find_most(ask, made, most=100_000):
     """The largest question that is not refused; what is refused is so by its size alone, before a row is read."""
-    low, high = 1, 100_000
+    low, high = 1, most
     while high - low > 1:
         middle = (low + high) // 2
         try:
@@ -81,6 +92,20 @@ def test_the_largest_sums_that_are_not_refused_arrive(small):
     groups = find_most(add_up, small)
     assert groups * (FIGURE.grid.size + 1) > SIZE / 100
     assert add_up(small, groups).sums().count.sum() == groups * (FIGURE.grid.size + 1)
+
+
+def test_the_longest_labels_that_are_not_refused_arrive(small):
+    best = find_most(rank, small, 100)
+    assert best + 2 > SIZE / 6 / 4096
+    assert len(rank(small, best).run().labels) == best + 1
+
+
+def test_twice_as_many_long_labels_would_fail_after_the_charge(small, monkeypatch):
+    best = 2 * find_most(rank, small, 100)
+    monkeypatch.setattr("sordino.data.sources.spark._read_limit", lambda _: None)
+    question = rank(small, best)
+    with pytest.raises(sd.SordinoError, match="could not finish"):
+        question.run()
 
 
 def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):

@@ -17,12 +17,14 @@ from sordino.data.questions.rank_law import Draw, choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import Words
+from sordino.data.sources.words import LONGEST_LABEL, Words
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
 _BYTES_OF_COUNT = 24
 """As much as a row of an answer takes on its way: a position and a count, with room to spare."""
+_BYTES_OF_CHARACTER = 5
+"""At most 4 in UTF-8, and room to spare for what a task sends beside its rows."""
 _RANGE_COLUMN_TYPE = re.compile(
     r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
 )
@@ -357,10 +359,16 @@ def _rehearse_counts(question: CountQuestion) -> None:
         )
         labels = ("".join(sorted(sent)),)
     asked = [(question.sql, labels)] + ([(question.labels_sql, labels)] if labels is not None else [])
-    size = _find_size(domain)
-    question.source.rehearse(
-        question.indices, asked, largest=None if size is None else size * _BYTES_OF_COUNT
-    )
+    question.source.rehearse(question.indices, asked, largest=_find_largest(question))
+
+
+def _find_largest(question: CountQuestion) -> int | None:
+    """Return how many bytes an answer has at most, whatever the rows are; None if no public number says."""
+    if question.best is not None:
+        # Of labels that nobody listed nothing is known but how long they may be.
+        return (question.best + 1) * (_BYTES_OF_COUNT + _BYTES_OF_CHARACTER * LONGEST_LABEL)
+    size = _find_size(question.domain)
+    return None if size is None else size * _BYTES_OF_COUNT
 
 
 # ---- query -------------------------------------------------------------------------------------------------

@@ -66,9 +66,9 @@ _REACHED_SECONDS = 10
 _NUMBERS = itertools.count()
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
-    r"\b(abs|aggregate|array|array_sort|char|coalesce|collect_list|contains|conv|count|dense_rank|floor|get"
-    r"|greatest|is_valid_utf8|isnan|least|length|ln|max|min|named_struct|replace|rint|round|sha2|shiftright|sign"
-    r"|spark_partition_id|substr|sum|transform|try_add|try_multiply|try_subtract|try_validate_utf8)\("
+    r"\b(abs|aggregate|array|char|coalesce|contains|conv|count|dense_rank|floor|get|greatest|is_valid_utf8|isnan"
+    r"|least|length|ln|max|min|replace|rint|round|sha2|shiftright|sign|spark_partition_id|split|substr|sum"
+    r"|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
 _NOTHING_SAID = "Spark cannot answer this question for the columns as they are; check that they may be read."
 
