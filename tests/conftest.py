@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,9 +37,25 @@ def pytest_exception_interact(node, call):
         node.session.shouldfail = f"there is no {missing} to test with; the failure above says what to do"
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--slow-part",
+        metavar="I/N",
+        help="of the slow tests only those of part I of N, I from 1 to N: which part a test is in follows from its name",
+    )
+
+
+def pytest_report_header(config):
+    part = config.getoption("--slow-part")
+    return None if part is None else f"slow tests: part {part}"
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Of a family marked `sample(n)` every n-th case is in the default run; the others count as slow."""
+def pytest_collection_modifyitems(config, items):
+    """Of a family marked `sample(n)` every n-th case is in the default run; the others count as slow.
+
+    All slow tests together take hours. In parts they fit into a run, and as many runs as there are parts run all of them.
+    """
     families = {}
     for item in items:
         mark = item.get_closest_marker("sample")
@@ -50,3 +67,14 @@ def pytest_collection_modifyitems(items):
         for place, (_, every, item) in enumerate(sorted(cases, key=lambda case: case[0])):
             if place % every:
                 item.add_marker(pytest.mark.slow)
+    part = config.getoption("--slow-part")
+    if part is not None:
+        place, parts = map(int, part.split("/"))
+        left_out = {
+            item
+            for item in items
+            if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % parts != place % parts
+        }
+        # In place, because the list is pytest's.
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)

@@ -8,6 +8,7 @@ import json
 import pkgutil
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -150,8 +151,10 @@ def test_every_kind_of_definition_has_a_name():
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path, monkeypatch):
     """Return a function that writes a file of a small project, whose definitions are then read again."""
+    # With a memory of its own: to read this project again takes a second.
+    monkeypatch.setattr(sign_proofs, "definitions", cache(sign_proofs.definitions.__wrapped__))
 
     def write(name, code):
         file = tmp_path / "src/sordino" / name
@@ -160,8 +163,7 @@ def project(tmp_path):
         sign_proofs.definitions.cache_clear()
         return tmp_path
 
-    yield write
-    sign_proofs.definitions.cache_clear()
+    return write
 
 
 PAGE = "# A page\n\n```python\nx = 1\n```\n\nWhat follows is proved.\n\n```text\nf={} STEP={}\n```\n"

@@ -14,8 +14,9 @@ import sordino as sd
 from sordino.data import StepRange, open_source, prepare_counts, prepare_numbers
 from sordino.data.questions import totals
 from sordino.data.sources import shared
-from sordino.data.sources.engine import Engine, Marking, Rehearsal
+from sordino.data.sources.engine import Engine, Marking
 from sordino.data.sources.open import share_readings
+from sordino.data.sources.rehearsal import Rehearsal
 from sordino.data.sources.shared import Readings
 from sordino.estimators.clipped.step_ladder import StepLadder
 from support.number_states import state

@@ -225,9 +225,8 @@ def _ledger(case: Case, seen: Outcome) -> Iterator[str]:
         yield "less is spent than before"
     if seen.code in {2, 3} and rising:
         yield f"a charge of a run that ended with {seen.code}"
-    charging = case.path[0] not in {"ledger", "plan", "audit"} and {"--help", "-h", "--version"}.isdisjoint(
-        case.arguments
-    )
+    free = {"--help", "-h", "--version", "--dry-run"}
+    charging = case.path[0] not in {"ledger", "plan", "audit"} and free.isdisjoint(case.arguments)
     # A stream that nobody asks anything costs nothing; it may have printed the names of its columns, and that.
     answered = seen.out.count(b"\n") > 1 if "-" in case.arguments else bool(seen.out)
     answered = answered and b"\nAsked: 0. Spent: " not in seen.out

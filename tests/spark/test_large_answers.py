@@ -94,6 +94,25 @@ def test_the_largest_sums_that_are_not_refused_arrive(small):
     assert add_up(small, groups).sums().count.sum() == groups * (FIGURE.grid.size + 1)
 
 
+@pytest.mark.parametrize(
+    "name", ["spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.initialPartitionNum"]
+)
+def test_what_many_tasks_send_beside_their_rows_is_counted(small, name):
+    """Each task tells something about itself, whatever it has found."""
+    adaptive = "spark.sql.adaptive.enabled"
+    before = {one: small.conf.get(one, None) for one in (name, adaptive)}
+    small.conf.set(name, "120")
+    # So that no tasks are put together.
+    small.conf.set(adaptive, str("shuffle" not in name).lower())
+    try:
+        labels = find_most(count, small)
+        assert SIZE / 80 < labels < (SIZE - 120 * 1024) / 24 + 1
+        assert count(small, labels).run().values.sum() == labels
+    finally:
+        for one, value in before.items():
+            small.conf.unset(one) if value is None else small.conf.set(one, value)
+
+
 def test_the_longest_labels_that_are_not_refused_arrive(small):
     best = find_most(rank, small, 100)
     assert best + 2 > SIZE / 6 / 4096
@@ -125,9 +144,8 @@ def test_sizes_are_read_as_spark_writes_them(written, size):
     from sordino.data.sources.spark import _read_limit
 
     class Conf:
-        def get(self, name, _usual):
-            assert name == SETTING
-            return written
+        def get(self, name, usual):
+            return written if name == SETTING else usual
 
     class Made:
         conf = Conf()
@@ -143,7 +161,7 @@ def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
     from sordino.data.sources.spark import _read_limit
 
     def told(size):
-        return type("Conf", (), {"get": lambda _self, _name, _usual: size})()
+        return type("Conf", (), {"get": lambda _self, name, usual: size if name == SETTING else usual})()
 
     def made(session, context):
         of = type("Context", (), {"getConf": lambda _self: told(context)})()

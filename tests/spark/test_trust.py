@@ -68,7 +68,11 @@ def test_sums_wrap_without_ansi_rules():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("spark.sql.legacy.integerGroupingId", "true"), ("spark.sql.ansi.enforceReservedKeywords", "true")],
+    [
+        ("spark.sql.legacy.integerGroupingId", "true"),
+        ("spark.sql.ansi.enforceReservedKeywords", "true"),
+        ("spark.sql.execution.topKSortFallbackThreshold", "3"),
+    ],
 )
 def test_settings_that_change_what_a_query_means_are_refused(own, name, value):
     one = own.sql("SELECT 1 AS x")

@@ -50,6 +50,11 @@ def without_random_digits(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+|[0-9a-f]{16,}", "...", text)
 
 
+def has_number(text: str, planted: int) -> bool:
+    """Tell whether a number stands in a text, and not as some digits of another one: long numbers follow from salts."""
+    return re.search(rf"(?<!\d){planted}(?!\d)", without_random_digits(text)) is not None
+
+
 def holds(thing: Any, planted: int) -> bool:
     """Tell whether a single thing is the planted number, or an array or text that has it."""
     wanted = odd_part(planted)
@@ -60,7 +65,7 @@ def holds(thing: Any, planted: int) -> bool:
     if isinstance(thing, memoryview):
         return thing.format in set("bBhHiIlLqQdf") and any(odd_part(one) == wanted for one in thing.tolist())
     if isinstance(thing, str):
-        return str(planted) in without_random_digits(thing)
+        return has_number(thing, planted)
     if isinstance(thing, bytes | bytearray):
         return (
             str(planted).encode() in thing
@@ -152,7 +157,8 @@ def printed(error: BaseException) -> str:
         if one is not None:
             texts += [shown(value) for frame in frames_of(one) for value in frame.f_locals.values()]
             texts += traceback.format_exception_only(one)
-    return without_random_digits("\n".join(texts))
+    # Long numbers in a query follow from its salt.
+    return re.sub(r"\d{8,}", "...", without_random_digits("\n".join(texts)))
 
 
 def shown(value: Any) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol, TypeVar, final
@@ -37,6 +37,10 @@ In this order: lists become joins, which takes work out of TRY; statistics over 
 least and the largest key of one side of a join filter the other side; work that stands in two places is done
 once, before both, and outside of the TRY around each.
 """
+
+
+_LABELS = "label_text"
+"""The table in which labels reach the engine."""
 
 
 class Reader(Protocol):
@@ -217,11 +221,15 @@ class Engine:
             return tables
         # Made once, because the engine asks for the stream several times.
         batch = _number_labels(labels)
-        self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
+        self.connection.register(_LABELS, TextStream("line", lambda: iter([batch])))
         return (
             f"{tables}, labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
-            f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM label_text)"
+            f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM {_LABELS})"
         )
+
+    def forget_labels(self) -> None:
+        """Let go of the labels of the last question."""
+        self.connection.unregister(_LABELS)
 
     def begin(self, question: str) -> None:
         """Start a query over `rows` whose answer `more` fetches piece by piece."""
@@ -279,8 +287,15 @@ def _number_labels(labels: Sequence[str]) -> TextBatch:
     return TextBatch(len(texts), offsets, data)
 
 
+def make_folder() -> TemporaryDirectory[str]:
+    """Make a private folder for what does not fit in memory."""
+    return TemporaryDirectory(prefix="sordino-")
+
+
 @contextmanager
-def engine(*, ordered: bool = False, limits: Limits = NO_LIMITS, evaluates: bool = True) -> Iterator[Engine]:
+def engine(
+    *, ordered: bool = False, limits: Limits = NO_LIMITS, evaluates: bool = True, spills: bool = True
+) -> Iterator[Engine]:
     """Open an engine; its folder for what does not fit in memory is private and removed at the end.
 
     Parameters
@@ -291,8 +306,10 @@ def engine(*, ordered: bool = False, limits: Limits = NO_LIMITS, evaluates: bool
         What is allowed to all engines that answer a question together.
     evaluates : bool
         Whether it computes, or reads files for one that does.
+    spills : bool
+        Whether it has such a folder.
     """
-    with TemporaryDirectory(prefix="sordino-") as folder:
+    with make_folder() if spills else nullcontext("") as folder:
         # No extension is fetched or loaded unasked, and no
         # name in a query may mean a variable of the program.
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -341,42 +358,6 @@ def scanning(
         # This engine opens no file at all: whatever opens files is an engine beside it.
         opened.close_doors(())
         yield opened
-
-
-class Rehearsal:
-    """An engine without rows, which is asked questions before the charge: what it cannot plan fails here."""
-
-    def __init__(self) -> None:
-        # Imported here, because nothing else needs it.
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-        self._stack = ExitStack()
-        self._engine = self._stack.enter_context(engine())
-        self._engine.close_doors(())
-        # In a thread of its own: signals are heard in this one. An error that a signal raises inside a
-        # callback of the engine could only be ignored there.
-        self._aside = self._stack.enter_context(ThreadPoolExecutor(1, "sordino-rehearsal"))
-
-    def ask(self, columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
-        """Ask questions, with their labels, of an empty table of the declared types.
-
-        Raises
-        ------
-        DataSourceError
-            If the engine cannot plan one of them. It says nothing about rows, which nobody has read.
-        """
-        # A table needs a column, also where the question uses none.
-        listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
-        self._engine.rows = f"SELECT {listed} WHERE FALSE"
-        try:
-            for question, labels in asked:
-                self._aside.submit(self._engine.ask, question, labels).result()
-        except duckdb.Error:
-            raise DataSourceError(UNPLANNED) from None
-
-    def close(self) -> None:
-        """Close the engine."""
-        self._stack.close()
 
 
 @no_remnants

@@ -20,12 +20,12 @@ from sordino.data.sources.engine import (
     Kept,
     Marking,
     Reader,
-    Rehearsal,
     Scan,
     engine,
     scanning,
 )
 from sordino.data.sources.memory import NO_LIMITS, Limits
+from sordino.data.sources.rehearsal import Rehearsal
 
 Labels = tuple[str, ...] | None
 Question = tuple[str, Sequence[str] | None]

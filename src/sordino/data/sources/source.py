@@ -19,8 +19,9 @@ from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
-from sordino.data.sources.engine import Engine, Marking, Reader, Rehearsal, Scan, engine, scanning
+from sordino.data.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
+from sordino.data.sources.rehearsal import Rehearsal
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter
@@ -66,10 +67,21 @@ _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 
 
 class AnswerLimit(NamedTuple):
-    """How many bytes an answer may have, and what lets it have more, in words."""
+    """How large an answer may be.
+
+    Attributes
+    ----------
+    size : int
+        In bytes.
+    remedy : str
+        What lets it be larger, in words.
+    beside : int
+        How many bytes come beside its rows.
+    """
 
     size: int
     remedy: str
+    beside: int = 0
 
 
 class Backend(Protocol):
@@ -343,10 +355,11 @@ class Source:
             release ends without figures, after its charge.
         """
         limit = self.backend.limit
-        if limit is not None and largest is not None and largest > limit.size:
+        if limit is not None and largest is not None and largest + limit.beside > limit.size:
             raise InvalidParameter(
                 f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; this may "
-                f"take {largest:,}. Ask for fewer labels or groups, or raise the growth. {limit.remedy}"
+                f"take {largest + limit.beside:,}. Ask for fewer labels or groups, or raise the growth. "
+                f"{limit.remedy}"
             )
         kinds = list(self.columns.values())
         columns = {index: kinds[index] for index in indices}

@@ -59,6 +59,14 @@ _RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 _MOST_ANSWER = "spark.driver.maxResultSize"
 _USUAL_ANSWER = "1g"
+# How many tasks send parts of an answer; each sends some 700 bytes about itself beside its rows.
+_TASKS = "spark.sql.shuffle.partitions"
+_FIRST_TASKS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+_USUAL_TASKS = "200"
+_BYTES_OF_TASK = 1024
+# How many best rows are found without a sort of all, for which the driver would be sent rows of every task.
+_BEST_ROWS = "spark.sql.execution.topKSortFallbackThreshold"
+_USUAL_BEST_ROWS = 2147483632
 _SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)b?", re.ASCII)
 _BINARY_DIGITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _REACHED_SECONDS = 10
@@ -244,20 +252,30 @@ def _read_limit(session: Any) -> AnswerLimit | None:
         told.append(_read_size(session.sparkContext.getConf()))
     size = min((one for one in told if one), default=0)
     remedy = f"Or have the cluster started with a larger {_MOST_ANSWER} (0: no limit)."
-    return AnswerLimit(size, remedy) if size else None
+    return AnswerLimit(size, remedy, _BYTES_OF_TASK * _read_tasks(session.conf)) if size else None
+
+
+def _read_tasks(conf: Any) -> int:
+    """Return how many tasks may send parts of an answer, by the settings of a session."""
+    tasks = _read_setting(conf, _TASKS, _USUAL_TASKS)
+    return max(int(tasks), int(_read_setting(conf, _FIRST_TASKS, tasks)))
+
+
+def _read_setting(conf: Any, name: str, usual: str) -> str:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        return str(conf.get(name, usual))
+    # A server may not tell.
+    except PySparkException:
+        return usual
 
 
 def _read_size(conf: Any) -> int:
     """Return how large an answer may be by some settings; 0: of any size."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        said = conf.get(_MOST_ANSWER, _USUAL_ANSWER)
-    # A server may not tell.
-    except PySparkException:
-        said = _USUAL_ANSWER
+    said = _read_setting(conf, _MOST_ANSWER, _USUAL_ANSWER)
     # Of what is written in another way nothing is known: the usual size is the smaller guess.
-    written = _SIZE.fullmatch(str(said).strip().lower()) or _SIZE.fullmatch(_USUAL_ANSWER)
+    written = _SIZE.fullmatch(said.strip().lower()) or _SIZE.fullmatch(_USUAL_ANSWER)
     assert written is not None  # noqa: S101  (the usual one is a size)
     return int(written[1]) << _BINARY_DIGITS[written[2]]
 
@@ -293,12 +311,14 @@ def _check_session(session: Any) -> None:
     odd = sorted(
         name
         for name, value in session.conf.getAll.items()
-        if name.startswith(_LEGACY) or (name == _RESERVED and value == "true")
+        if name.startswith(_LEGACY)
+        or (name == _RESERVED and value == "true")
+        or (name == _BEST_ROWS and int(value) < _USUAL_BEST_ROWS)
     )
     if odd:
         raise InvalidParameter(
-            f"A session of Spark must have no setting {_LEGACY}* and not {_RESERVED}, which change what "
-            f"queries mean; got {odd[0]}. Unset it: spark.conf.unset({odd[0]!r})."
+            f"A session of Spark must have no setting {_LEGACY}*, and neither {_RESERVED} nor {_BEST_ROWS}, "
+            f"which change what queries mean or send; got {odd[0]}. Unset it: spark.conf.unset({odd[0]!r})."
         )
 
 
@@ -313,7 +333,7 @@ def _lend_frame(origin: Any) -> Iterator[Any]:
     try:
         session.conf.set(_ANSI, "true")
         for name in session.conf.getAll:
-            if name.startswith(_LEGACY) or name == _RESERVED:
+            if name.startswith(_LEGACY) or name in {_RESERVED, _BEST_ROWS}:
                 session.conf.unset(name)
         yield session.table(".".join("`" + name.replace("`", "``") + "`" for name in names))
     finally:
