@@ -324,8 +324,8 @@ def _choose_in_windows(
     With `alike` rows that are equal by the order share a rank, and all of them count or none.
     """
     columns = ", ".join(dict.fromkeys([*taken, *owner]))
-    carried = f"{columns}, key" if draw.whole else columns
-    if draw.whole:
+    carried = f"{columns}, key" if draw.sorts_at_once else columns
+    if draw.sorts_at_once:
         kept = _write_keyed(kept, dict.fromkeys([*taken, *owner[1:], *order]), draw)
     whose = f"PARTITION BY {', '.join(owner)}"
     ordered = f"{whose} ORDER BY {_write_order(order)}"
@@ -349,6 +349,9 @@ def _choose_in_windows(
         hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {draw.write_key()} ELSE 0 END"
         hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
         ranked = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key FROM ({hashed}) AS hashed"
+    elif not draw.sorts_at_once:
+        # Not before: other engines send their rows to each other first, and would send the keys with them.
+        ranked = f"SELECT {columns}, place, many, {draw.write_key()} AS key FROM ({ranked}) AS ranked"
     counts = _write_bound(most, draw, grouped="grp" in owner)
     return f"SELECT {', '.join(taken)} FROM ({ranked}) AS ranked WHERE {counts}"
 
