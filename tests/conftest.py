@@ -54,7 +54,7 @@ def pytest_report_header(config):
 def pytest_collection_modifyitems(config, items):
     """Of a family marked `sample(n)` every n-th case is in the default run; the others count as slow.
 
-    All slow tests together take hours. In parts they fit into a run, and as many runs as there are parts run all of them.
+    All slow tests together take half an hour. In parts they fit into a run, and as many runs as there are parts run all of them.
     """
     families = {}
     for item in items:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-from typing import final
+from collections.abc import Callable
+from typing import Protocol, final
 
 
 class _Birth:
@@ -26,6 +28,34 @@ def _note_fork() -> None:
 # The number of a process is not enough: in a namespace of its own a copy may have the same one, and numbers
 # are given out again.
 os.register_at_fork(after_in_child=_note_fork)
+
+
+class _Lock(Protocol):
+    def acquire(self) -> bool:
+        """Wait for it."""
+
+    def release(self) -> None:
+        """Let go of it."""
+
+
+def close_before_fork(lock: _Lock, close: Callable[[], None]) -> None:
+    """Have what this process keeps open closed before each fork, which could not use it, and at the end.
+
+    Parameters
+    ----------
+    lock : lock
+        Held until the fork is done on both sides, so that no other thread opens anything meanwhile. The
+        thread that forks holds it on both, so each lets go of its own copy.
+    close : callable
+        Closes what is open.
+    """
+
+    def close_for_fork() -> None:
+        lock.acquire()
+        close()
+
+    os.register_at_fork(before=close_for_fork, after_in_parent=lock.release, after_in_child=lock.release)
+    atexit.register(close)
 
 
 @final

@@ -46,13 +46,11 @@ def odd_part(number: Any) -> int | None:
 
 
 def without_random_digits(text: str) -> str:
-    """Return a text without salts and addresses, whose digits are those of a secret now and then."""
-    return re.sub(r"0x[0-9a-f]+|[0-9a-f]{16,}", "...", text)
+    """Return a text without salts and addresses, whose digits are those of a secret now and then.
 
-
-def has_number(text: str, planted: int) -> bool:
-    """Tell whether a number stands in a text, and not as some digits of another one: long numbers follow from salts."""
-    return re.search(rf"(?<!\d){planted}(?!\d)", without_random_digits(text)) is not None
+    The factors and summands of a polynomial in a query follow from a salt, too.
+    """
+    return re.sub(r"0x[0-9a-f]+|[0-9a-f]{16,}|(?<=[*+] )\d{5,}|\d{5,}(?= [*+])", "...", text)
 
 
 def holds(thing: Any, planted: int) -> bool:
@@ -65,7 +63,7 @@ def holds(thing: Any, planted: int) -> bool:
     if isinstance(thing, memoryview):
         return thing.format in set("bBhHiIlLqQdf") and any(odd_part(one) == wanted for one in thing.tolist())
     if isinstance(thing, str):
-        return has_number(thing, planted)
+        return str(planted) in without_random_digits(thing)
     if isinstance(thing, bytes | bytearray):
         return (
             str(planted).encode() in thing
@@ -157,8 +155,7 @@ def printed(error: BaseException) -> str:
         if one is not None:
             texts += [shown(value) for frame in frames_of(one) for value in frame.f_locals.values()]
             texts += traceback.format_exception_only(one)
-    # Long numbers in a query follow from its salt.
-    return re.sub(r"\d{8,}", "...", without_random_digits("\n".join(texts)))
+    return without_random_digits("\n".join(texts))
 
 
 def shown(value: Any) -> str:

@@ -6,9 +6,7 @@ No row ever reaches it, it has no folder, and it forgets the labels that it was 
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -18,7 +16,7 @@ import duckdb
 
 from sordino.data.sources.engine import UNPLANNED, Engine, engine, make_folder
 from sordino.errors import DataSourceError
-from sordino.process import Process
+from sordino.process import Process, close_before_fork
 
 _MANY_LABELS = 10_000
 """What an engine takes for more labels than these it may not give back: so that one is not kept."""
@@ -85,17 +83,8 @@ def close_idle() -> None:
             _idle.pop().close()
 
 
-def _close_before_fork() -> None:
-    """Close what is kept: a fork has none of its threads, and would wait for them at its end."""
-    # Held until the fork is done on both sides, so that no other thread gives one back.
-    _idle_lock.acquire()
-    close_idle()
-
-
-os.register_at_fork(
-    before=_close_before_fork, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release
-)
-atexit.register(close_idle)
+# A fork has none of the threads of an engine, and would wait for them at its end.
+close_before_fork(_idle_lock, close_idle)
 
 
 @final

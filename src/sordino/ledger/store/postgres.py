@@ -8,8 +8,6 @@ looks again.
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +30,7 @@ from sordino.ledger.schema import (
     rendered,
 )
 from sordino.ledger.store.store import Rows, TryAgainError
-from sordino.process import Process
+from sordino.process import Process, close_before_fork
 from sordino.sheet import MOST_CHARACTERS
 
 try:
@@ -121,17 +119,8 @@ def close_waiting() -> None:
                     connection.close()
 
 
-def _close_postgres_before_fork() -> None:
-    """Close what waits: a child must not use it, and could not let go of it without a warning."""
-    # Held until the fork is done on both sides, so that no other thread adds one.
-    _idle_lock.acquire()
-    close_waiting()
-
-
-os.register_at_fork(
-    before=_close_postgres_before_fork, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release
-)
-atexit.register(close_waiting)
+# A child could not even let go of what waits without a warning.
+close_before_fork(_idle_lock, close_waiting)
 
 
 @final

@@ -21,7 +21,6 @@ Hence:
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import sqlite3
@@ -47,7 +46,7 @@ from sordino.ledger.store.sqlite_schema import (
     version_of,
 )
 from sordino.ledger.store.store import Rows
-from sordino.process import Process
+from sordino.process import Process, close_before_fork
 
 # Seconds: how long a lock is waited for, and how often it is looked at.
 _LOCK_TIMEOUT = 30.0
@@ -97,18 +96,7 @@ def close_all() -> None:
             _drop_connection(path, _open_files[path])
 
 
-def _close_sqlite_before_fork() -> None:
-    _process_lock.acquire()
-    close_all()
-
-
-# The forking thread holds the lock on both sides of the fork, so each side lets go of its own copy.
-os.register_at_fork(
-    before=_close_sqlite_before_fork,
-    after_in_parent=_process_lock.release,
-    after_in_child=_process_lock.release,
-)
-atexit.register(close_all)
+close_before_fork(_process_lock, close_all)
 
 
 @final
