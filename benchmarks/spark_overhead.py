@@ -117,8 +117,9 @@ class Told:
 
 def measure(session, folder, rounds):
     """Yield of each job: seconds of the release and of Spark's own query, and what Spark tells of a release."""
-    frame = session.read.parquet(str(folder))
-    frame.createOrReplaceTempView("rows")
+    session.read.parquet(str(folder)).createOrReplaceTempView("rows")
+    # Of files that are named anew in each question Spark looks up the columns anew; the query has them looked up once.
+    frame = session.table("rows")
     for name, (release, unit, query) in JOBS.items():
         with sd.Session(frame, name="rows", unit=unit, ledger=None) as asks:
             seconds = medians(

@@ -12,10 +12,14 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
+from sordino.data.csv.lines import CsvFormat
+from sordino.data.csv.typed_fields import rehearse_types
+from sordino.data.questions.predicate import parse
 from sordino.data.sources import rehearsal
 from sordino.data.sources.engine import Engine
-from sordino.data.sources.rehearsal import Rehearsal
-from sordino.errors import DataSourceError
+from sordino.data.sources.rehearsal import Rehearsal, lend_engine
+from sordino.data.sources.spark_condition import write_condition
+from sordino.errors import DataSourceError, InvalidParameter
 
 COLUMNS = {0: "INTEGER"}
 COUNT = ("SELECT count(*) AS n FROM rows", None)
@@ -47,6 +51,23 @@ def test_many_rehearsals_open_one_engine(opened):
     for _ in range(5):
         rehearse(COUNT, LISTED)
     assert sum(opened) == 1
+
+
+def test_types_are_asked_of_the_engine_that_is_kept(opened):
+    for _ in range(3):
+        write_condition(parse("a + 1 > 2.5", {"a": 0}.__getitem__), {0: "BIGINT"})
+        rehearse_types(CsvFormat(types={"a": "DOUBLE"}))
+        rehearse(COUNT)
+    assert sum(opened) == 1
+
+
+def test_an_engine_that_was_lent_to_somebody_who_failed_is_not_kept(opened):
+    with pytest.raises(InvalidParameter):
+        write_condition(parse("a > 2", {"a": 0}.__getitem__), {0: "HUGEINT"})
+    with pytest.raises(KeyboardInterrupt), lend_engine():
+        raise KeyboardInterrupt
+    assert rehearsal._idle == []
+    assert sum(opened) == 2
 
 
 def test_no_label_is_handed_on():

@@ -21,7 +21,8 @@ from sordino.data.csv.column_types import (
     timestamp_pattern,
 )
 from sordino.data.csv.lines import CsvFormat, declared_types, marks_of
-from sordino.data.sources.engine import engine, literal
+from sordino.data.sources.engine import literal
+from sordino.data.sources.rehearsal import lend_engine
 from sordino.errors import InvalidParameter
 
 
@@ -81,8 +82,7 @@ def rehearse_types(form: CsvFormat) -> None:
     if not kinds:
         return
     values = ", ".join(write_typed("c", kind, form) for kind in sorted(kinds, key=repr))
-    with engine() as opened:
-        opened.close_doors(())
+    with lend_engine() as opened:
         try:
             opened.connection.execute(f"SELECT {values} FROM (VALUES ('?'), (NULL)) AS t(c)").fetchall()
         except duckdb.Error:

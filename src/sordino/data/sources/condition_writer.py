@@ -34,7 +34,8 @@ from sordino.data.questions.condition import (
     TryCast,
 )
 from sordino.data.questions.predicate import Predicate
-from sordino.data.sources.engine import Engine, engine
+from sordino.data.sources.engine import Engine
+from sordino.data.sources.rehearsal import lend_engine
 from sordino.data.sources.words import FLOATS
 from sordino.errors import InvalidParameter
 
@@ -107,8 +108,7 @@ def write_typed(grammar: Grammar, predicate: Predicate, kinds: Mapping[int, str]
     InvalidParameter
         If a part of it has a type, or joins types, that the engine reads otherwise than the embedded engine.
     """
-    with engine() as opened:
-        opened.close_doors(())
+    with lend_engine() as opened:
         condition = _Writer(grammar, opened, kinds).truth(predicate.condition)
     return grammar.whole.format(condition)
 

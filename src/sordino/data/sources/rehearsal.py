@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import final
 
 import duckdb
@@ -65,9 +65,13 @@ def _take_stage() -> _Stage:
     return _Stage(kept=True)
 
 
-def _give_back(stage: _Stage) -> None:
-    """Keep an engine for the next rehearsal, unless one is kept already."""
-    if stage.kept and stage.is_here():
+def _let_go(stage: _Stage, *, sound: bool) -> None:
+    """Keep an engine for the next rehearsal, unless one is kept already.
+
+    What is left of a question that failed or was interrupted, nobody needs to know: such an engine is not
+    `sound`, and is closed.
+    """
+    if sound and stage.kept and stage.is_here():
         stage.engine.forget_labels()
         with _idle_lock:
             if not _idle:
@@ -81,6 +85,17 @@ def close_idle() -> None:
     with _idle_lock:
         while _idle:
             _idle.pop().close()
+
+
+@contextmanager
+def lend_engine() -> Iterator[Engine]:
+    """Lend an engine without rows that may open nothing, to be asked for types."""
+    stage, sound = _take_stage(), False
+    try:
+        yield stage.engine
+        sound = True
+    finally:
+        _let_go(stage, sound=sound)
 
 
 # A fork has none of the threads of an engine, and would wait for them at its end.
@@ -113,13 +128,11 @@ class Rehearsal:
         """
         most = max((len(labels or ()) for _, labels in asked), default=0)
         if self._stage.kept and most > _MANY_LABELS:
-            self._let_go()
+            _let_go(self._stage, sound=self._sound)
             self._stage, self._sound = _Stage(kept=False), True
         # A table needs a column, also where the question uses none.
         listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
         self._stage.engine.rows = f"SELECT {listed} WHERE FALSE"
-        # What is left of a question that failed or was interrupted, nobody needs to know: such an engine is
-        # not kept.
         sound, self._sound = self._sound, False
         try:
             for question, labels in asked:
@@ -132,10 +145,4 @@ class Rehearsal:
         """Let go of the engine."""
         # It waits for a question that is still being asked.
         self._aside.shutdown()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if self._sound:
-            _give_back(self._stage)
-        else:
-            self._stage.close()
+        _let_go(self._stage, sound=self._sound)

@@ -122,7 +122,7 @@ class SparkBackend:
             typed = ", ".join(
                 f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items()
             )
-            scan = _SparkScan(session, session.sql(f"SELECT {typed or '1 AS c'} WHERE FALSE"))
+            scan = _SparkScan(session, f"SELECT {typed or '1 AS c'} WHERE FALSE")
             for question, labels in asked:
                 scan.ask(question, labels)
 
@@ -139,7 +139,7 @@ class SparkBackend:
 
 
 class _SparkScan:
-    """One reading: a frame whose columns are named c<index>."""
+    """One reading: a frame, or the words of a query, whose columns are named c<index>."""
 
     def __init__(self, session: Any, rows: Any) -> None:
         self._session, self._rows = session, rows
@@ -150,7 +150,9 @@ class _SparkScan:
         """Run a query over `rows` and `labels`."""
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along
 
-        frames, tables = {"frame_of_rows": self._rows}, "WITH rows AS (SELECT * FROM {frame_of_rows})"
+        frames, tables = {}, f"WITH rows AS ({self._rows})"
+        if not isinstance(self._rows, str):
+            frames, tables = {"frame_of_rows": self._rows}, "WITH rows AS (SELECT * FROM {frame_of_rows})"
         if labels is not None and not labels:
             # Of an empty table the client would not know the types.
             tables += ", labels AS (SELECT CAST(0 AS BIGINT) AS position, '' AS label WHERE FALSE)"
