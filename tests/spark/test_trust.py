@@ -343,3 +343,15 @@ def test_every_function_that_is_called_is_called_by_its_full_name():
     called = {name for one in asked_for for name in re.findall(r"(?i)\b([a-z_]\w*)\s*\(", one)}
     assert len(asked_for) > 3
     assert {name.lower() for name in called} <= syntax
+
+
+@pytest.mark.parametrize("labels", [None, [], ["a"]])
+@pytest.mark.parametrize("read", [False, True])
+def test_braces_in_a_question_are_its_own(read, labels):
+    """Names of frames stand in braces, and Spark looks for such names only where there are frames."""
+    one = session().range(1).selectExpr("id AS c0")
+    rows = ("SELECT * FROM {r}", {"r": one}) if read else ("SELECT CAST(1 AS BIGINT) AS c0", {})
+    answer = spark_module._SparkScan(session(), *rows).ask(
+        "SELECT concat('{', '}', '{r}') AS t FROM rows", labels
+    )
+    assert list(answer["t"]) == ["{}{r}"]

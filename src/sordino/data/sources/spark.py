@@ -109,7 +109,8 @@ class SparkBackend:
             _check_session(frame.sparkSession)
             if _describe(frame.select("*")) != self.schema:
                 raise DataSourceError("A source must not change while it is open; the columns of it have.")
-            yield _SparkScan(frame.sparkSession, self._rows(frame, indices))
+            read = {"frame_of_rows": self._rows(frame, indices)}
+            yield _SparkScan(frame.sparkSession, "SELECT * FROM {frame_of_rows}", read)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask Spark the questions over none of the rows."""
@@ -122,7 +123,7 @@ class SparkBackend:
             typed = ", ".join(
                 f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items()
             )
-            scan = _SparkScan(session, f"SELECT {typed or '1 AS c'} WHERE FALSE")
+            scan = _SparkScan(session, f"SELECT {typed or '1 AS c'} WHERE FALSE", {})
             for question, labels in asked:
                 scan.ask(question, labels)
 
@@ -139,10 +140,10 @@ class SparkBackend:
 
 
 class _SparkScan:
-    """One reading: a frame, or the words of a query, whose columns are named c<index>."""
+    """One reading of a query whose columns are named c<index>, over frames that it names in braces."""
 
-    def __init__(self, session: Any, rows: Any) -> None:
-        self._session, self._rows = session, rows
+    def __init__(self, session: Any, rows: str, frames: Mapping[str, Any]) -> None:
+        self._session, self._rows, self._frames = session, rows, frames
         self._tag = f"sordino-{os.getpid()}-{next(_NUMBERS)}"
         self._measure: Callable[[], float] = lambda: 0.0
 
@@ -150,9 +151,7 @@ class _SparkScan:
         """Run a query over `rows` and `labels`."""
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along
 
-        frames, tables = {}, f"WITH rows AS ({self._rows})"
-        if not isinstance(self._rows, str):
-            frames, tables = {"frame_of_rows": self._rows}, "WITH rows AS (SELECT * FROM {frame_of_rows})"
+        frames, tables = dict(self._frames), f"WITH rows AS ({self._rows})"
         if labels is not None and not labels:
             # Of an empty table the client would not know the types.
             tables += ", labels AS (SELECT CAST(0 AS BIGINT) AS position, '' AS label WHERE FALSE)"
@@ -165,10 +164,11 @@ class _SparkScan:
         asked = _FUNCTIONS.sub(r"system.builtin.\1(", question)
         self._session.addTag(self._tag)
         try:
-            # The names of both frames stand in braces, so every other brace is doubled.
-            query = f"{tables} {asked.replace('{', '{{').replace('}', '}}')}"
+            if frames:
+                # Their names stand in braces, so every other brace is doubled.
+                asked = asked.replace("{", "{{").replace("}", "}}")
             with watch_query(self._session, self._tag) as self._measure:
-                found = self._session.sql(query, **frames).toArrow()
+                found = self._session.sql(f"{tables} {asked}", **frames).toArrow()
         finally:
             self._session.removeTag(self._tag)
         return {name: _read_column(found.column(name)) for name in found.column_names}
