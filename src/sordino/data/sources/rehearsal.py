@@ -1,6 +1,7 @@
-"""Asks questions of the embedded engine before the charge, without rows: what it cannot plan fails here.
+"""Asks the embedded engine about questions and types before the charge, without rows.
 
-To open an engine takes about as long as all else of a small question. So one is kept for the next rehearsal.
+What it cannot plan fails here. To open an engine takes about as long as all else of a small question. So one
+is kept for whoever asks next.
 No row ever reaches it, it has no folder, and it forgets the labels that it was sent.
 """
 
@@ -89,7 +90,10 @@ def close_idle() -> None:
 
 @contextmanager
 def lend_engine() -> Iterator[Engine]:
-    """Lend an engine without rows that may open nothing, to be asked for types."""
+    """Lend an engine that has no rows and opens no file, to be asked for types.
+
+    It is not kept if the block that it is lent to fails.
+    """
     stage, sound = _take_stage(), False
     try:
         yield stage.engine
