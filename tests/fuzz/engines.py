@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from sordino.data.sources import engine as engine_module
+from sordino.data.sources import engine as engine_module, rehearsal
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(
@@ -43,9 +43,23 @@ def pooled(threads: int = 0) -> Iterator[None]:
     before = duckdb.connect, engine_module.TemporaryDirectory
     duckdb.connect, engine_module.TemporaryDirectory = connect, _no_folder
     try:
-        yield
+        with _own_rehearsals():
+            yield
     finally:
         duckdb.connect, engine_module.TemporaryDirectory = before
+
+
+@contextmanager
+def _own_rehearsals() -> Iterator[None]:
+    """Let no engine be kept for rehearsals from before, or for later.
+
+    It would be one of another pool, which may have been closed by then, or one that a twin has changed.
+    """
+    rehearsal.close_idle()
+    try:
+        yield
+    finally:
+        rehearsal.close_idle()
 
 
 @contextmanager
@@ -67,7 +81,8 @@ def fresh(threads: int = 0) -> Iterator[None]:
     before = duckdb.connect
     duckdb.connect = connect
     try:
-        yield
+        with _own_rehearsals():
+            yield
     finally:
         duckdb.connect = before
 
@@ -120,7 +135,11 @@ def _opened(config: dict[str, Any], settings: list[str], threads: int) -> tuple[
     _force(opened, threads)
     for setting in settings:
         opened.execute(setting)
-    asked = [(setting, f"SELECT current_setting('{setting.split()[1].lower()}')") for setting in settings]
+    # SET name = value, or SET GLOBAL name = value.
+    names = [setting.partition("=")[0].split()[-1].lower() for setting in settings]
+    asked = [
+        (setting, f"SELECT current_setting('{name}')") for setting, name in zip(settings, names, strict=True)
+    ]
     other = opened.cursor()
     return opened, [
         setting for setting, ask in asked if opened.execute(ask).fetchone() != other.execute(ask).fetchone()
@@ -187,7 +206,8 @@ class _Connection:
                         self._real.execute(f'DETACH "{name}"')
         self._real.close()
         if self._changed:
-            _RUNNING.pop(self._key)[0].close()
+            # Not closed: other connections to it may be open, as the one that is kept for rehearsals.
+            _RUNNING.pop(self._key, None)
         self._real = None
 
 
