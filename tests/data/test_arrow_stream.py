@@ -9,7 +9,7 @@ import numpy as np
 
 import sordino as sd
 from sordino.data.csv.lines import TextBatch
-from sordino.data.sources import arrow_stream
+from sordino.data.sources import arrow_interface, arrow_stream
 from sordino.data.sources.engine import engine
 
 
@@ -17,13 +17,13 @@ def test_nothing_of_a_release_is_kept_when_it_is_over(tmp_path):
     """The engine asks for streams that it never reads, and may leave one in the middle: each holds a reader of rows."""
     file = tmp_path / "rows.csv"
     file.write_text("user,item\n" + "".join(f"u{row},a\n" for row in range(1000)))
-    before = set(arrow_stream._LENT_OBJECTS)
+    before = set(arrow_interface._LENT_OBJECTS)
     with sd.Session(file, unit=sd.PrivacyUnit("user"), entropy=sd.Seeded(1)) as session:
         for _ in range(3):
             session.top_k("item", k=1, epsilon=1, domain=["a", "b"])
             session.count_distinct_units(epsilon=1, where="item = 'a'")
     gc.collect()
-    assert set(arrow_stream._LENT_OBJECTS) <= before
+    assert set(arrow_interface._LENT_OBJECTS) <= before
 
 
 def test_a_stream_that_is_left_in_the_middle_is_let_go(tmp_path):
@@ -37,13 +37,13 @@ def test_a_stream_that_is_left_in_the_middle_is_let_go(tmp_path):
     rows = Rows()
     gone = weakref.ref(rows)
     stream = arrow_stream.TextStream("x", lambda rows=rows: rows)
-    before = set(arrow_stream._LENT_OBJECTS)
+    before = set(arrow_interface._LENT_OBJECTS)
     capsule = stream.__arrow_c_stream__()
-    assert set(arrow_stream._LENT_OBJECTS) > before
+    assert set(arrow_interface._LENT_OBJECTS) > before
     del capsule, stream, rows
     gc.collect()
     assert gone() is None
-    assert set(arrow_stream._LENT_OBJECTS) <= before
+    assert set(arrow_interface._LENT_OBJECTS) <= before
 
 
 def test_a_column_of_numbers_travels_with_its_texts():

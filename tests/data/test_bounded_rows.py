@@ -266,8 +266,9 @@ def states_of(source, labels):
 
 @pytest.mark.parametrize("labels", [4, 70])
 def test_the_twin_with_one_choice_for_groups_and_rows_is_convicted(monkeypatch, tmp_path, labels):
-    write = Draw.write_offset
+    write, find = Draw.write_offset, Draw.find_offsets
     monkeypatch.setattr(Draw, "write_offset", lambda self, key, *, grouped: write(self, key, grouped=False))
+    monkeypatch.setattr(Draw, "find_offsets", lambda self, keys, groups=None: find(self, keys))
     with pytest.raises(AssertionError):
         test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels)
 
@@ -336,9 +337,7 @@ def test_the_broken_twin_without_an_offset_is_convicted(monkeypatch):
 
     assert sorted(shares()) != [300]
     assert all(60 < count < 140 for count in shares())
-    monkeypatch.setattr(
-        "sordino.data.questions.rank_law.Draw.write_offset", lambda *_, **__: "CAST(0 AS BIGINT)"
-    )
+    monkeypatch.setattr(Draw, "find_offsets", lambda self, keys, groups=None: np.zeros_like(keys))
     assert shares() == [300]
 
 
@@ -356,11 +355,12 @@ def test_the_broken_twin_that_takes_the_first_rows_is_convicted(monkeypatch):
     chance = random.Random(3)
     rows = [row for unit in range(20) for row in rows_of(unit, chance, 20)]
 
-    def first_rows(kept, **_):
+    def first_rows(kept, *_):
         placed = f"SELECT x, row_number() OVER (PARTITION BY unit) AS place FROM {kept} AS kept WHERE unit IS NOT NULL"
         return f"(SELECT x FROM ({placed}) WHERE place <= 2)"
 
     monkeypatch.setattr("sordino.data.questions.totals.bounded", first_rows)
+    monkeypatch.setattr("sordino.data.questions.totals.prepare_choice", lambda *_, **__: None)
     assert states(table(rows), rows=2) != states(table(rows[::-1]), rows=2)
 
 

@@ -21,9 +21,10 @@ GRID = BucketGrid.geometric(lower=0, cap=64, growth=2)
 ONE_ROW = StepRange(low=0, high=8, step=Fraction(1))
 
 
-def table(owned):
-    rows = [(unit, label, 1.0) for unit, labels in owned.items() for label in labels]
-    return open_source(columns(rows, u=pa.int64(), g=pa.string(), x=pa.float64()))
+def table(owned, *, texts=False):
+    kind = pa.string() if texts else pa.int64()
+    rows = [(str(unit) if texts else unit, label, 1.0) for unit, labels in owned.items() for label in labels]
+    return open_source(columns(rows, u=kind, g=pa.string(), x=pa.float64()))
 
 
 def counted(owned, labels, most, salt=SALT):
@@ -33,10 +34,11 @@ def counted(owned, labels, most, salt=SALT):
     return dict(zip(found.labels, found.values.tolist(), strict=True)), question.sql
 
 
-def counted_in_groups(owned, labels, most, salt=SALT):
+def counted_in_groups(owned, labels, most, salt=SALT, *, sets=True):
+    """Units are texts: rows of whole-number units are chosen while they pass by, without sets."""
     unit = PrivacyUnit("u", max_rows=1)
     question = prepare_numbers(
-        table(owned),
+        table(owned, texts=True),
         unit,
         column="x",
         grid=GRID,
@@ -45,6 +47,7 @@ def counted_in_groups(owned, labels, most, salt=SALT):
         groups_per_unit=most,
         salt=salt,
     )
+    assert ("bit_or" in question.rows(0)) == (most < len(labels) <= MOST_LABELS and sets)
     totals = question.totals([ONE_ROW] * len(labels))
     return {label: one.known for label, one in zip(question.groups, totals, strict=True)}
 
@@ -98,11 +101,11 @@ def test_labels_that_are_chosen_one_by_one_are_the_same(monkeypatch):
     labels = [f"l{place}" for place in range(30)]
     owned = {unit: chance.sample(labels, chance.randint(0, 30)) for unit in range(60)}
     sets = counted(owned, labels, 4)[0], counted_in_groups(owned, labels, 4)
-    for where in ("counts", "totals"):
+    for where in ("counts", "bounded_rows"):
         monkeypatch.setattr(f"sordino.data.questions.{where}.fits_sets", lambda *_: False)
     pairs, sql = counted(owned, labels, 4)
     assert "bit_or" not in sql
-    assert sets == (pairs, counted_in_groups(owned, labels, 4))
+    assert sets == (pairs, counted_in_groups(owned, labels, 4, sets=False))
 
 
 @pytest.mark.parametrize(

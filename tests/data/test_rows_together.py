@@ -95,11 +95,9 @@ def test_one_unit_more_brings_at_most_so_many_rows_and_moves_nobody_else(tmp_pat
 
 
 def test_the_twin_that_bounds_rows_in_each_group_is_convicted(monkeypatch):
-    bounded = totals_module.bounded
+    bounds = totals_module.Bounds
     monkeypatch.setattr(
-        totals_module,
-        "bounded",
-        lambda kept, **more: bounded(kept, **{**more, "groups": more["groups"] or 4}),
+        totals_module, "Bounds", lambda **more: bounds(**{**more, "groups": more["groups"] or 4})
     )
     own = rows_of(99, random.Random(2), FEW, 200)
     assert sum(count_rows(states(table(own), FEW, 6))) > 6

@@ -85,10 +85,9 @@ def _keep_nan() -> None:
     _put(source_module.ReaderBackend, "dialect", replace(dialect.EMBEDDED, number=_number))
 
 
-def _bounded(
-    kept: str, *, rows: int | None, groups: int | None, grouped: bool, draw: Any, **_more: Any
-) -> str:
+def _bounded(kept: str, bounds: Any, draw: Any) -> str:
     """Return the rows that count: ordered by a hash of their texts and copies."""
+    rows, groups, grouped = bounds.rows, bounds.groups, bounds.grouped
     if rows is None:
         return kept
     words, salt = draw.words, draw.salt
@@ -161,6 +160,7 @@ def nan_sign() -> None:
     """Rows of a unit are numbered among equal numbers, and NaN of both signs are equal and have two texts."""
     _keep_nan()
     _put(totals_module, "bounded", _bounded)
+    _put(totals_module, "prepare_choice", lambda *_, **__: None)
 
 
 def wide_total() -> None:

@@ -23,14 +23,17 @@ Logarithms are not taken where they would not exist, and a cast that fails is NU
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import starmap
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.plain_sums import PlainSums
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.step_ladder import StepLadder
@@ -63,11 +66,14 @@ class BucketQuery:
         The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound and total;
         `{group}` is the group with a comma, or nothing. Column known counts the rows of a cell that have a
         number. Where there is a total, the text of a whole number, no row of a cell reaches its cut.
+    plain : PlainSums, optional
+        How the sums of buckets follow from the totals; None: they are the totals.
     """
 
     cuts: tuple[str, ...] = field(repr=False)
     buckets: NDArray[np.int64] = field(repr=False)
     sql: str = field(repr=False)
+    plain: PlainSums | None = None
 
     def over(self, rows: str, *, grouped: bool) -> str:
         """Return the query over rows, a SELECT in parentheses or a name."""
@@ -107,7 +113,10 @@ class BucketQuery:
         bucket = self.buckets[cells]
         # Engines answer in any order, and the counts of groups are looked up by place.
         order = np.lexsort((bucket, group))
-        totals = np.asarray(answer["total"], dtype=object)[order].tolist()
+        totals: Iterator[int] = map(int, np.asarray(answer["total"], dtype=object)[order].tolist())
+        if self.plain is not None:
+            each = zip(bucket[order].tolist(), known[order].tolist(), totals, strict=True)
+            totals = starmap(self.plain.find_steps, each)
         missing = np.zeros(groups, dtype=np.int64)
         np.add.at(missing, group, rows - known)
         return BucketSums(
@@ -115,7 +124,7 @@ class BucketQuery:
             group=group[order],
             bucket=bucket[order],
             count=rows[order],
-            total=list(map(int, totals)),
+            total=list(totals),
             missing=missing,
         )
 

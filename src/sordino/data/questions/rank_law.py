@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sordino.data.sources.engine import literal
 from sordino.data.sources.words import SIGNED_64, Words
 
@@ -98,6 +101,16 @@ class Draw:
         terms = " + ".join(f"{piece} * {factor}" for piece, factor in zip(pieces, factors, strict=True))
         return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
 
+    def find_keys(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the keys of units that are whole numbers, as `write_key` writes them."""
+        mask = (1 << _LIMB) - 1
+        pieces = (units & mask, (units >> _LIMB) & mask, units >> (2 * _LIMB))
+        first, *factors = self._list_factors(1 + len(pieces), b"key")
+        keys = np.full_like(units, first + _LIFT)
+        for piece, factor in zip(pieces, factors, strict=True):
+            keys += piece * factor
+        return keys % _PRIME
+
     def write_offset(self, key: str, *, grouped: bool) -> str:
         """Return what shifts the ranks of an owner: a secret polynomial of its key, below the prime.
 
@@ -119,6 +132,29 @@ class Draw:
             # Both are below 2^31, so a product and what is added stay within 64 bits.
             value = f"(({value} * {key} + {factor}) % {_PRIME})"
         return value
+
+    def find_offsets(
+        self, keys: NDArray[np.int64], groups: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Return what shifts the ranks of owners, as `write_offset` writes it.
+
+        Parameters
+        ----------
+        keys : array of int64, shape (owners,)
+            Of their units.
+        groups : array of int64, shape (owners,), optional
+            The places of their groups, where an owner is a unit and its group.
+        """
+        if groups is not None:
+            of_key, of_group, first = self._list_factors(3, b"group")
+            keys = (keys * of_key + groups * of_group + first) % _PRIME
+        value, *factors = self._list_factors(
+            1 + _DEGREE, b"offset" if groups is None else b"offset in groups"
+        )
+        offsets = np.full_like(keys, value)
+        for factor in factors:
+            offsets = (offsets * keys + factor) % _PRIME
+        return offsets
 
     def _list_factors(self, count: int, name: bytes) -> list[int]:
         """Return numbers below the prime that follow from the salt, as good as independent of each other."""
@@ -274,39 +310,6 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
         f" JOIN ({_pick_crowded(['unit', 'grp'], ['grp'], most, draw.words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
     )
-
-
-def choose_groups_and_ranks(kept: str, *, groups: int, rows: int, draw: Draw) -> str:
-    """Return a SELECT of grp and x: of each unit at most `groups` groups, in each at most `rows` rows.
-
-    It chooses what `choose_groups` and `choose_ranks` choose one after the other, and sorts the rows once for
-    both. Only for an engine with fast windows, and units that are whole numbers.
-
-    Parameters
-    ----------
-    kept : str
-        A SELECT in parentheses, with columns unit, which is never NULL, grp and x.
-    groups, rows : int
-        At least 1.
-    draw : Draw
-        What decides.
-    """
-    # All of these go by one order, or by a part of it, so one sort is enough: its groups, and in each its
-    # numbers. How many groups a unit has is known only behind that.
-    by_group = "PARTITION BY unit ORDER BY grp"
-    ranked = (
-        f"SELECT unit, grp, x, key, dense_rank() OVER ({by_group}) - 1 AS spot,"
-        f" row_number() OVER ({by_group}, x NULLS FIRST) - rank() OVER ({by_group}) AS place,"
-        f" count(*) OVER ({by_group} RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS many"
-        f" FROM {_write_keyed(kept, ['grp', 'x'], draw)} AS keyed"
-    )
-    counted = (
-        "SELECT grp, x, key, spot, place, many, max(spot) OVER (PARTITION BY unit) + 1 AS spots"
-        f" FROM ({ranked}) AS ranked"
-    )
-    chosen = _write_bound(groups, draw, grouped=False, place="spot", many="spots")
-    counts = _write_bound(rows, draw, grouped=True)
-    return f"SELECT grp, x FROM ({counted}) AS counted WHERE ({chosen}) AND ({counts})"
 
 
 def _choose_in_windows(

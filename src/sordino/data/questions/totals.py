@@ -13,20 +13,14 @@ from fractions import Fraction
 from typing import Any, NamedTuple, final
 
 from sordino.constraints import shown
+from sordino.data.questions.bounded_rows import Bounds, bounded
 from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
-from sordino.data.questions.label_sets import choose_in_sets, fits_sets
 from sordino.data.questions.numbers import NumberKind
-from sordino.data.questions.rank_law import (
-    Draw,
-    choose_groups,
-    choose_groups_and_ranks,
-    choose_ranks,
-    list_marking,
-    pick_ranks,
-)
+from sordino.data.questions.rank_choice import SortedChoice, prepare_choice
+from sordino.data.questions.rank_law import Draw, list_marking, pick_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.dialect import Dialect
@@ -87,6 +81,7 @@ class NumberQuestion:
     dialect: Dialect = field(repr=False)
     rows: Callable[[int], str] = field(repr=False)
     marking: Marking | None = field(repr=False)
+    choice: SortedChoice | None = field(repr=False)
 
     @property
     def groups(self) -> Sequence[str]:
@@ -216,7 +211,8 @@ class NumberQuestion:
     def _keep(self, first: int) -> Kept:
         """Return the part of a query that chooses the numbers; other queries may choose the same."""
         grouped = self.domain is not None
-        return Kept(self.rows(first), self.rows(0), self._sent if grouped else None, self.marking)
+        sent = self._sent if grouped else None
+        return Kept(self.rows(first), self.rows(0), sent, self.marking, self.choice)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
@@ -388,26 +384,24 @@ def prepare_numbers(
     whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
     kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
 
+    def take_in(first: int) -> str:
+        """Return rows with their groups, whose labels begin at `first` among the texts that are sent."""
+        if by is None:
+            return kept
+        # The join drops rows with other labels first, so that they use up no group of their unit.
+        labels = f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= {first})"
+        return f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = listed.item)"
+
+    bounds = Bounds(
+        rows=unit.max_rows if unit.column is not None else None,
+        groups=groups,
+        grouped=by is not None,
+        listed=listed,
+    )
+
     def rows(first: int) -> str:
-        """Return the rows that count; group labels begin at `first` among the texts that are sent."""
-        inside = kept
-        if by is not None:
-            # The join drops rows with other labels first, so that they use up no group of their unit.
-            labels = (
-                f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= {first})"
-            )
-            inside = (
-                f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = listed.item)"
-            )
-        most = unit.max_rows if unit.column is not None else None
-        return bounded(
-            inside,
-            rows=most,
-            groups=groups,
-            grouped=by is not None,
-            draw=draw,
-            listed=listed,
-        )
+        """Return the rows that count."""
+        return bounded(take_in(first), bounds, draw)
 
     question = NumberQuestion(
         source=source,
@@ -427,6 +421,7 @@ def prepare_numbers(
             if by is None and unit.column is not None and unit.max_rows is not None
             else None
         ),
+        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name),
     )
     _rehearse_numbers(question, squares=squares)
     return question
@@ -455,70 +450,14 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
                 question.kind, [ends, others], question.rows(1), grouped, squares
             )
             asked.append((several, ["0", "group"]))
+    if question.choice is not None:
+        labels = ["group"] if grouped else None
+        asked += [(query, labels) for query in question.choice.list_queries()]
     # A row for each group and cell that have rows.
     most_groups = question.most_groups or len(question.groups) or 1
     cells = max(2, *(query.buckets.size for query in queries))
     largest = most_groups * cells * _BYTES_OF_CELL
     question.source.rehearse(question.indices, asked, question.marking, largest=largest)
-
-
-# ---- rows of a unit ----------------------------------------------------------------------------------------
-# Writes the SQL that chooses which rows of a unit count: at most so many rows, in at most so many groups.
-#
-# The choice follows the law of ranks (`rank_law`): a function of the unit's own rows and a salt alone. It
-# does not depend on where a row stands, or on any other unit: adding or removing one unit changes no other
-# unit's choice. Rows that hold the same values are interchangeable.
-
-
-def bounded(
-    kept: str,
-    *,
-    rows: int | None,
-    groups: int | None,
-    grouped: bool,
-    draw: Draw,
-    listed: int | None = None,
-) -> str:
-    """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
-
-    Parameters
-    ----------
-    kept : str
-        A SELECT in parentheses. It has the columns x (no NaN, one zero), unit
-        (rows in which it is NULL are dropped) and, in groups, grp.
-    rows : int or None
-        At most so many rows of a unit count, in each of its groups. None: every row is a unit of its own, and
-        there is no column unit.
-    groups : int or None
-        In at most so many groups. None: in any number of them, and `rows` of a unit count in all of them
-        together.
-    listed : int, optional
-        There are at most so many groups.
-    """
-    # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
-    if rows is None:
-        return kept
-    # Without a bound on groups that on rows is about all of them together.
-    in_each = grouped and groups is not None
-    columns = "x, grp, unit" if grouped else "x, unit"
-    known = f"(SELECT {columns} FROM {kept} AS kept WHERE unit IS NOT NULL)"
-    # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
-    if groups is not None and (listed is None or groups < listed):
-        if fits_sets(listed, draw.words):
-            known = choose_in_sets(known, columns.split(", "), most=groups, draw=draw)
-        elif draw.sorts_at_once:
-            return f"({choose_groups_and_ranks(known, groups=groups, rows=rows, draw=draw)})"
-        else:
-            known = choose_groups(known, columns.split(", "), most=groups, draw=draw)
-    counted = choose_ranks(
-        known,
-        taken=["grp", "x"] if grouped else ["x"],
-        owner=["unit", "grp"] if in_each else ["unit"],
-        order=["grp", "x"] if grouped and not in_each else ["x"],
-        most=rows,
-        draw=draw,
-    )
-    return f"({counted})"
 
 
 def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from sordino.data.csv.typed_fields import write_number
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.plain_sums import find_plain_sums
 from sordino.data.questions.predicate import Predicate
 from sordino.data.questions.step_query import StepRange, ladder_steps, step_query
 from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS, Words
@@ -72,7 +73,11 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
 def _write_embedded_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
 ) -> tuple[BucketQuery, ...]:
-    return bucket_queries(kind, grid, None if ladder is None else ladder_steps(kind, ladder))
+    if ladder is None:
+        return bucket_queries(kind, grid)
+    plain = find_plain_sums(kind, ladder)
+    steps = ladder_steps(kind, ladder) if plain is None else "x"
+    return tuple(replace(query, plain=plain) for query in bucket_queries(kind, grid, steps))
 
 
 EMBEDDED = Dialect(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol, TypeVar, final
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sordino.data.csv.lines import TextBatch
 from sordino.data.sources.arrow_stream import TextStream
 from sordino.data.sources.memory import NO_LIMITS, Limits, choose_memory
+from sordino.data.sources.number_stream import Column, NumberStream, read_ahead
 from sordino.errors import DataSourceError
 from sordino.remnants import no_remnants
 
@@ -96,6 +98,20 @@ class Marking(NamedTuple):
     pick: Callable[[str], str]
 
 
+class Choice(Protocol):
+    """How rows that count are chosen while they pass by, in order, on their way out of an engine."""
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """The columns of what is chosen, x as c0 and in groups grp as c1, and how they travel."""
+
+    def list_queries(self) -> list[str]:
+        """Return every query over `rows` and `labels` that may be asked."""
+
+    def choose(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
+        """Yield the rows that count; `ask` returns the stream of a query over `rows` and `labels`."""
+
+
 class Kept(NamedTuple):
     """The part of a query that chooses the numbers that count; other questions may choose the same.
 
@@ -109,12 +125,21 @@ class Kept(NamedTuple):
         Of the groups.
     marking : Marking, optional
         How it goes together with numbers of other columns.
+    choice : Choice, optional
+        How an engine can choose them in less time than by `part`; its labels are `labels`.
     """
 
     part: str
     alone: str
     labels: Sequence[str] | None
     marking: Marking | None = None
+    choice: Choice | None = None
+
+    def name_chosen(self, question: str) -> str:
+        """Return a question about numbers that were chosen already: they are `rows`, with c0 and c1."""
+        # As wide as the engine itself counts groups.
+        group = "" if self.labels is None else ", CAST(c1 AS BIGINT) AS grp"
+        return question.replace(self.part, f"(SELECT c0 AS x{group} FROM rows)")
 
 
 class Scan(Protocol):
@@ -158,6 +183,8 @@ class Engine:
         # The engines that make the rows of this one.
         self._beside = ExitStack()
         self._sources: list[Engine] = []
+        # The connection that evaluates what this one chooses.
+        self._chosen: Engine | None = None
 
     def open_beside(self, paths: Sequence[Path], *, attach: str = "") -> Engine:
         """Open an engine that reads files for this one and evaluates nothing; it is closed with this one.
@@ -206,14 +233,64 @@ class Engine:
         question: str,
         labels: Sequence[str] | None = None,
         *,
-        kept: Kept | None = None,  # noqa: ARG002
+        kept: Kept | None = None,
     ) -> Answer:
         """Run a query over `rows` and `labels`."""
+        if kept is not None and kept.choice is not None:
+            with self._choosing(kept, kept.choice) as chosen:
+                return chosen.ask(kept.name_chosen(question), labels)
         return self.connection.execute(f"{self._write_tables(labels)} {question}").fetchnumpy()
 
     def keep(self, name: str, question: str, labels: Sequence[str] | None = None) -> None:
         """Make a table of the answer to a query over `rows` and `labels`."""
         self.connection.execute(f"CREATE TABLE {name} AS {self._write_tables(labels)} {question}")
+
+    def keep_chosen(self, name: str, kept: Kept) -> None:
+        """Make a table of the numbers that count: x as c0 and, in groups, grp as c1."""
+        if kept.choice is not None:
+            with self._choosing(kept, kept.choice) as chosen:
+                chosen.keep(name, "SELECT * FROM rows")
+            return
+        group = "" if kept.labels is None else ", grp AS c1"
+        self.keep(name, f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
+
+    @contextmanager
+    def _choosing(self, kept: Kept, choice: Choice) -> Iterator[Engine]:
+        """Return another connection to this engine, in which `rows` are the numbers that count, as a stream.
+
+        A question must name them once: while they pass by, this connection is busy with them.
+        """
+
+        def ask(query: str) -> object:
+            return self.connection.sql(f"{self._write_tables(kept.labels)} {query}")
+
+        pieces = choice.choose(ask)
+        begun: list[None] = []
+
+        def pass_by() -> Iterator[list[Column]]:
+            # Asked for more often than it is read (`LentStream`), and rows that passed by do not come again.
+            if begun:
+                raise AssertionError("a question names the rows that are chosen twice")
+            begun.append(None)
+            yield from first
+            yield from ahead
+
+        with closing(pieces), closing(read_ahead(pieces)) as ahead, closing(self._open_cursor()) as chosen:
+            # Now, with all threads of the engine: of those one is left once the other connection waits.
+            first = list(islice(ahead, 1))
+            chosen.connection.register("lent", NumberStream(choice.formats, pass_by))
+            chosen.rows = f"SELECT {', '.join(choice.formats)} FROM lent"
+            with self._lock:
+                self._chosen = chosen
+            try:
+                yield chosen
+            finally:
+                with self._lock:
+                    self._chosen = None
+                chosen.connection.unregister("lent")
+
+    def _open_cursor(self) -> Engine:
+        return Engine(self.connection.cursor(), ordered=self._ordered, limits=self._limits)
 
     def _write_tables(self, labels: Sequence[str] | None) -> str:
         tables = f"WITH rows AS ({self.rows})"
@@ -259,6 +336,8 @@ class Engine:
         for source in self._sources:
             source.interrupt()
         with self._lock:
+            if self._chosen is not None:
+                self._chosen.interrupt()
             if self._open:
                 self.connection.interrupt()
 
@@ -330,8 +409,8 @@ def engine(
                 connection.execute(f"SET max_temp_directory_size = '{limits.temp}B'")
             # Otherwise a block of rows with 2 GiB of text could not be handed on.
             connection.execute("SET arrow_large_buffer_size = true")
-            # The text of a time must not depend on the machine.
-            connection.execute("SET TimeZone = 'UTC'")
+            # The text of a time must not depend on the machine, in no connection to this engine.
+            connection.execute("SET GLOBAL TimeZone = 'UTC'")
             yield opened
         finally:
             opened.close()

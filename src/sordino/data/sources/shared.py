@@ -190,9 +190,8 @@ class Readings:
             if kept.marking is not None and marked is not None and len(marked.numbers) > 1:
                 self._kept[key] = self._pick(kept.marking, marked, rows, scan)
             else:
-                group = "" if kept.labels is None else ", grp AS c1"
                 opened = self._open_choosing(rows, indices, scan)
-                opened.keep("chosen", f"SELECT x AS c0{group} FROM {kept.alone} AS kept", kept.labels)
+                opened.keep_chosen("chosen", kept)
                 self._kept[key] = _SpooledRows(opened, "chosen")
         return self._kept[key]
 
@@ -265,11 +264,10 @@ class _SharedScan:
                 self._engine = self.begin(kept)
             assert self._engine is not None  # noqa: S101  (`begin` is set before anybody has the scan)
             self.opened, are_chosen = self._engine
-            asked = question
             if kept is not None and are_chosen:
-                group = "" if kept.labels is None else ", c1 AS grp"
-                asked = question.replace(kept.part, f"(SELECT c0 AS x{group} FROM rows)")
-            answer = self.opened.ask(asked, labels)
+                answer = self.opened.ask(kept.name_chosen(question), labels)
+            else:
+                answer = self.opened.ask(question, labels, kept=kept)
             self._readings.remember(question, known, answer)
         return answer
 
