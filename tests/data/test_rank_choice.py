@@ -10,6 +10,7 @@ from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 
 import duckdb
 import numpy as np
@@ -22,7 +23,7 @@ from sordino.data.questions import rank_choice
 from sordino.data.questions.rank_choice import SortedChoice, choose_places
 from sordino.data.sources import arrow_interface
 from sordino.data.sources.engine import Engine, engine
-from sordino.data.sources.number_stream import NumberStream, find_format, read_columns
+from sordino.data.sources.number_stream import NumberStream, find_format, read_ahead, read_columns
 from sordino.data.sources.shared import Readings
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
@@ -323,3 +324,27 @@ def test_a_study_of_declared_types_keeps_what_is_chosen(monkeypatch, tmp_path):
             found.append([(one.steps, one.known, one.missing) for one in totals])
     assert found == [find_sums(rows, 4, groups=groups, labels=LABELS[:9]) for groups in (2, 2, 3)]
     assert [one is not None for one in kept] == [True, True]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 10, 11, 40])
+def test_pieces_are_made_ahead_in_order_and_not_far(size):
+    made = []
+    pieces = read_ahead(made.append(place) or place for place in range(size))
+    assert list(islice(pieces, 3)) == list(range(min(3, size)))
+    pieces.close()
+    # Two before there is a thread, eight that it makes together, and eight ahead of those.
+    assert made == list(range(len(made)))
+    assert len(made) <= 2 + 8 + 8
+    assert list(read_ahead(iter(range(size)))) == list(range(size))
+    assert [one.name for one in threading.enumerate() if one.name.startswith("sordino-ahead")] == []
+
+
+def test_a_failure_of_what_is_ahead_reaches_who_reads():
+    def fail():
+        yield from range(5)
+        raise ValueError("private")
+
+    pieces = read_ahead(fail())
+    assert list(islice(pieces, 2)) == [0, 1]
+    with pytest.raises(ValueError, match="^private$"):
+        next(pieces)

@@ -30,11 +30,14 @@ class PlainSums:
         How many steps 1 is in each bucket.
     low, high : int
         What each number of the first and of the last bucket counts, in steps.
+    ends : tuple of int
+        Numbers of the type: what lies beyond them is in the same bucket, and counts the same.
     """
 
     factors: tuple[int, ...]
     low: int
     high: int
+    ends: tuple[int, int]
 
     def find_steps(self, bucket: int, known: int, total: int) -> int:
         """Return the sum of the steps of `known` numbers of a bucket, which add up to `total`."""
@@ -66,4 +69,8 @@ def find_plain_sums(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
     )
     low, high = rungs[0].low, rungs[-1].high
     clipped = (edges[0] - 1) * factors[0] <= low and edges[-1] * factors[-1] >= high
-    return PlainSums(tuple(factors), low, high) if inside and clipped else None
+    if not (inside and clipped):
+        return None
+    # Moved into the type: what lies beyond its ends no number reaches.
+    least, most = (min(max(end, kind.smallest), kind.largest) for end in (edges[0] - 1, edges[-1]))
+    return PlainSums(tuple(factors), low, high, (least, most))

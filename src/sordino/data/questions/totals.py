@@ -19,6 +19,7 @@ from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.groups import grouping
 from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.plain_sums import find_plain_sums
 from sordino.data.questions.rank_choice import SortedChoice, prepare_choice
 from sordino.data.questions.rank_law import Draw, list_marking, pick_ranks
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
@@ -208,11 +209,16 @@ class NumberQuestion:
             raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
-    def _keep(self, first: int) -> Kept:
-        """Return the part of a query that chooses the numbers; other queries may choose the same."""
+    def _keep(self, first: int, *, by_ladder: bool) -> Kept:
+        """Return the part of a query that chooses the numbers; other queries may choose the same.
+
+        `by_ladder` tells whether the query adds up steps of the ladder: then numbers beyond its ends are the
+        same to it.
+        """
         grouped = self.domain is not None
         sent = self._sent if grouped else None
-        return Kept(self.rows(first), self.rows(0), sent, self.marking, self.choice)
+        choice = self.choice if self.choice is None or by_ladder else self.choice.for_any_question()
+        return Kept(self.rows(first), self.rows(0), sent, self.marking, choice)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
@@ -242,7 +248,8 @@ class NumberQuestion:
             for query in self.dialect.buckets(self.kind, self.grid, ladder):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
-                yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=self._keep(len(query.cuts)))
+                kept = self._keep(len(query.cuts), by_ladder=ladder is not None)
+                yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
 
     def _add_up(
         self, ranges: Sequence[StepRange], squares: bool, announce: Callable[[Scan], None]
@@ -255,7 +262,7 @@ class NumberQuestion:
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
             sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
             sent = [*own, *self._sent] if grouped else None
-            answer = scan.ask(sql, sent, kept=self._keep(len(own)))
+            answer = scan.ask(sql, sent, kept=self._keep(len(own), by_ladder=False))
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
         groups = answer["grp"].tolist() if grouped else [0]
@@ -403,6 +410,9 @@ def prepare_numbers(
         """Return the rows that count."""
         return bounded(take_in(first), bounds, draw)
 
+    # Beyond these ends numbers count the same where steps of the ladder are added up.
+    plain = None if ladder is None else find_plain_sums(kind, ladder)
+    ends = None if plain is None else plain.ends
     question = NumberQuestion(
         source=source,
         unit=unit,
@@ -421,7 +431,7 @@ def prepare_numbers(
             if by is None and unit.column is not None and unit.max_rows is not None
             else None
         ),
-        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name),
+        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name, ends=ends),
     )
     _rehearse_numbers(question, squares=squares)
     return question

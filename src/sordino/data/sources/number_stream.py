@@ -24,8 +24,11 @@ from sordino.data.sources.arrow_interface import (
     release_schema,
 )
 
-_TOGETHER = 8
 T = TypeVar("T")
+
+_TOGETHER = 8
+"""So many pieces are made before they are handed on: threads wait for each other less often than for each."""
+
 
 _FORMATS = {
     "TINYINT": "c",
@@ -41,7 +44,7 @@ _FORMATS = {
 }
 """How the Arrow interface writes types of numbers."""
 
-_ARRAYS = {
+_ARRAYS: dict[str, type[np.generic]] = {
     "c": np.int8,
     "C": np.uint8,
     "s": np.int16,
@@ -63,6 +66,11 @@ def find_format(declared: str) -> str | None:
     if found := _DECIMAL.fullmatch(declared):
         return f"d:{found[1]},{found[2]},128"
     return _FORMATS.get(declared)
+
+
+def find_array(form: str) -> type[np.generic]:
+    """Return the type of the arrays of a format, which is none of decimals."""
+    return _ARRAYS[form]
 
 
 @final
@@ -123,6 +131,11 @@ def read_ahead(pieces: Iterator[T]) -> Generator[T]:
 
     Until this generator is closed nobody else may ask for pieces.
     """
+    few = list(islice(pieces, 2))
+    yield from few
+    # The piece of a small table is not worth a thread.
+    if len(few) < 2:
+        return
     # Imported here, because few questions need it.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
@@ -139,7 +152,7 @@ def _read_column(held: object, array: ArrowArray, form: str) -> Column:
     if form.startswith("d"):
         values = _view(held, array.buffers[1], 16 * (start + size)).view(np.int64).reshape(-1, 2)
     else:
-        kind = np.dtype(_ARRAYS[form])
+        kind = np.dtype(find_array(form))
         values = _view(held, array.buffers[1], kind.itemsize * (start + size)).view(kind)
     known = None
     if array.null_count and array.buffers[0]:

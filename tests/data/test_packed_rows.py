@@ -1,0 +1,195 @@
+"""Packed rows are sorted as their units and numbers are, and what is chosen from them is what the law chooses."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pytest
+
+from sordino.data import CsvFormat, PrivacyUnit, StepRange, open_source, prepare_numbers
+from sordino.data.questions import rank_choice
+from sordino.data.questions.numbers import number_kind
+from sordino.data.questions.packed_rows import Packing
+from sordino.data.questions.rank_choice import SortedChoice
+from sordino.data.sources.number_stream import find_format, read_columns
+from sordino.data.sources.shared import Readings
+from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.step_ladder import StepLadder
+from support.rank_law import choose
+
+SALT = b"0123456789abcdef"
+
+
+def make_ladder(cap):
+    grid = BucketGrid.geometric(lower=0, cap=cap, growth=2)
+    return StepLadder.within(grid, Fraction(0), Fraction(cap), signed=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        ("TINYINT", -128, 127),
+        ("TINYINT", -1, 0),
+        ("UTINYINT", 0, 255),
+        ("SMALLINT", -1, 1000),
+        ("USMALLINT", 1, 65535),
+        ("INTEGER", -(1 << 31), -(1 << 31) + 5),
+        ("INTEGER", -1, 10**6),
+        ("UINTEGER", 0, (1 << 24) - 2),
+        ("BIGINT", (1 << 40), (1 << 40) + 77),
+        ("BIGINT", -5, -5),
+    ],
+)
+def test_packed_rows_come_back_moved_between_the_ends_and_in_order(kind, least, most):
+    packing = Packing.between(least, most, kind)
+    assert packing is not None
+    top = 1 << (48 - packing.bits)
+    edges = {least - 1, least, least + 1, most - 1, most, most + 1, 0, 1, -1, -(1 << 63), (1 << 63) - 1}
+    with duckdb.connect() as engine:
+        declared = number_kind(kind, text=False)
+        assert declared is not None
+        numbers = [x for x in edges if declared.smallest <= x <= declared.largest]
+        units = [0, 1, 2, 77, top - 2, top - 1]
+        rows = [(unit, x) for unit in units for x in [*numbers, None, numbers[0]]]
+        random.Random(3).shuffle(rows)
+        engine.execute(f"CREATE TABLE t (unit BIGINT, x {kind})")
+        engine.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        pieces = read_columns(engine.sql(packing.write("(FROM t)")), packing.formats)
+        found = []
+        for unit, number in packing.unpack(pieces, find_format(kind)):
+            assert unit.known is None
+            known = np.ones(len(unit.values), bool) if number.known is None else number.known
+            found += [
+                (one, x if is_known else None)
+                for one, x, is_known in zip(unit.values.tolist(), number.values.tolist(), known, strict=True)
+            ]
+        moved = [(unit, None if x is None else max(least, min(most, x))) for unit, x in rows]
+        assert found == sorted(moved, key=lambda row: (row[0], row[1] is not None, row[1] or 0))
+        for beyond in (top, -1, 1 << 48, -(1 << 63), (1 << 63) - 1):
+            engine.execute("INSERT INTO t VALUES (?, ?)", [beyond, None])
+            first = next(read_columns(engine.sql(packing.write("(FROM t)")), packing.formats))
+            assert first[0].known is not None
+            assert first[0].known.tolist().index(True) == 1
+            engine.execute("DELETE FROM t WHERE unit = ?", [beyond])
+
+
+def test_what_needs_more_bits_is_not_packed():
+    assert Packing.between(0, (1 << 24) - 2, "BIGINT") is not None
+    assert Packing.between(0, (1 << 24) - 1, "BIGINT") is None
+    assert Packing.between(-(1 << 63), -(1 << 63) + 1, "BIGINT") is None
+    assert Packing.between((1 << 63) - 2, (1 << 63) - 1, "BIGINT") is None
+
+
+def made_up(seed, units):
+    chance = random.Random(seed)
+    rows = [
+        (unit, chance.choice([None, -9, 0, 1, 2, 77, 99, 100, 101, 5000, 10**6, 10**9]))
+        for unit in units
+        for _ in range(chance.choice([1, 5, 60]))
+    ]
+    chance.shuffle(rows)
+    return rows
+
+
+def find_sums(rows, most, ladder):
+    """Return the sum of each bucket by the law, written again: ranks of the numbers themselves, moved nowhere."""
+    owned, found = defaultdict(list), defaultdict(int)
+    for unit, x in rows:
+        owned[unit].append(-(10**30) if x is None else x)
+    for unit, numbers in owned.items():
+        for x in choose(numbers, [str(unit)], most, SALT):
+            bucket = 0 if x < -(10**20) else int(np.searchsorted(ladder.grid.edges, float(x), side="right"))
+            rung = ladder.rungs[int(ladder.rung_of(np.array([bucket]))[0])]
+            steps = max(rung.low, min(rung.high, x * rung.step.denominator))
+            found[bucket] += 0 if x < -(10**20) else steps
+    return dict(found)
+
+
+def ask(source, most, ladder):
+    question = prepare_numbers(
+        source, PrivacyUnit("u", max_rows=most), column="x", grid=ladder.grid, ladder=ladder, salt=SALT
+    )
+    assert question.choice is not None
+    assert question.choice.packing is not None
+    found = question.sums()
+    return dict(zip(found.bucket.tolist(), found.total, strict=True))
+
+
+SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
+
+
+@pytest.mark.parametrize("cap", [100, 10**4])
+@pytest.mark.parametrize(
+    "units", [SMALL, [*SMALL, 1 << 45], [-1, 1 << 60]], ids=["fit", "one does not", "none"]
+)
+@pytest.mark.parametrize("piece", [1, 7, 10**6])
+@pytest.mark.parametrize("kind", ["INTEGER", "BIGINT"])
+@pytest.mark.sample(12)
+def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
+    read = []
+
+    def cut(made, formats):
+        read.append(formats[0])
+        for columns in read_columns(made, formats):
+            for start in range(0, len(columns[0].values), piece):
+                yield [one.cut(start, min(start + piece, len(one.values))) for one in columns]
+
+    monkeypatch.setattr(rank_choice, "read_columns", cut)
+    rows = made_up(cap + piece, units)
+    table = duckdb.connect()
+    table.execute(f"CREATE TABLE t (u BIGINT, x {kind})")
+    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    ladder = make_ladder(cap)
+    assert ask(open_source(table.table("t")), 4, ladder) == find_sums(rows, 4, ladder)
+    assert read == (["I"] if units == SMALL else ["I", "l"])
+
+
+def ask_together(path, caps):
+    """Ask questions with other ends of one batch, in which the numbers are chosen once for all of them."""
+    source = open_source(path, csv=CsvFormat(types={"u": "integer", "x": "integer"}))
+    readings = Readings(spools=True)
+    shared = replace(source, backend=replace(source.backend, readings=readings))
+    with closing(readings):
+        return [ask(shared, 4, make_ladder(cap)) for cap in caps]
+
+
+def test_one_choice_serves_questions_with_other_ends(monkeypatch, tmp_path):
+    """And the twin that keeps numbers which were moved between the ends of the first question is convicted."""
+    rows, path, caps = made_up(5, SMALL), tmp_path / "rows.csv", (100, 10**4)
+    path.write_text("u,x\n" + "".join(f"{unit},{'' if x is None else x}\n" for unit, x in rows))
+    wanted = [find_sums(rows, 4, make_ladder(cap)) for cap in caps]
+    assert ask_together(path, caps) == wanted
+    monkeypatch.setattr(SortedChoice, "for_any_question", lambda self: self)
+    assert ask_together(path, caps) != wanted
+
+
+def test_sums_between_other_ends_are_not_of_moved_numbers():
+    """A question with a ladder may be asked for sums between any ends, as a plan for public rows does."""
+    rows = made_up(11, SMALL)
+    table = duckdb.connect()
+    table.execute("CREATE TABLE t (u BIGINT, x BIGINT)")
+    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    ladder = make_ladder(100)
+    question = prepare_numbers(
+        open_source(table.table("t")),
+        PrivacyUnit("u", max_rows=4),
+        column="x",
+        grid=ladder.grid,
+        ladder=ladder,
+        salt=SALT,
+    )
+    assert question.choice is not None
+    assert question.choice.packing is not None
+    [found] = question.totals([StepRange(low=-(1 << 40), high=1 << 40, step=Fraction(1))])
+    owned = defaultdict(list)
+    for unit, x in rows:
+        owned[unit].append(-(10**30) if x is None else x)
+    kept = [x for unit, numbers in owned.items() for x in choose(numbers, [str(unit)], 4, SALT)]
+    assert found.steps == sum(x for x in kept if x > -(10**20))
+    assert found.steps > 10**6
