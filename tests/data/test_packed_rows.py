@@ -116,7 +116,7 @@ def ask(source, most, ladder):
         source, PrivacyUnit("u", max_rows=most), column="x", grid=ladder.grid, ladder=ladder, salt=SALT
     )
     assert question.choice is not None
-    assert question.choice.packing is not None
+    assert (question.choice.packing is None) == question.kind.name.startswith("DECIMAL")
     found = question.sums()
     return dict(zip(found.bucket.tolist(), found.total, strict=True))
 
@@ -129,7 +129,7 @@ SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
     "units", [SMALL, [*SMALL, 1 << 45], [-1, 1 << 60]], ids=["fit", "one does not", "none"]
 )
 @pytest.mark.parametrize("piece", [1, 7, 10**6])
-@pytest.mark.parametrize("kind", ["INTEGER", "BIGINT"])
+@pytest.mark.parametrize("kind", ["INTEGER", "BIGINT", "DECIMAL(12,0)"])
 @pytest.mark.sample(12)
 def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     read = []
@@ -147,7 +147,7 @@ def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     table.executemany("INSERT INTO t VALUES (?, ?)", rows)
     ladder = make_ladder(cap)
     assert ask(open_source(table.table("t")), 4, ladder) == find_sums(rows, 4, ladder)
-    assert read == (["I"] if units == SMALL else ["I", "l"])
+    assert read == (["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"])
 
 
 def ask_together(path, caps):

@@ -74,7 +74,9 @@ def test_ladders_of_every_day_are_plain():
             assert find_plain_sums(kind_of(other), ladder) is None
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER"])
+@pytest.mark.parametrize(
+    "kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "DECIMAL(4,0)", "DECIMAL(18,0)"]
+)
 @pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit("u", max_rows=30)], ids=["rows", "units"])
 def test_the_engine_answers_the_law(kind, unit):
     """Numbers beside every edge and beyond the ends of the clip, and missing ones, each some times."""

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from sordino.data.sources.number_stream import Column, find_array
+from sordino.data.sources.number_stream import Column, find_array, find_format
 
 _BITS, _LOW_BITS = 48, 16
 _LEAST_UNIT_BITS = 24
@@ -42,10 +42,13 @@ class Packing:
 
     @classmethod
     def between(cls, least: int, most: int, kind: str) -> Packing | None:
-        """Return how rows with numbers between public ends are packed; None if these are too far apart."""
+        """Return how rows with numbers between public ends are packed.
+
+        None if the ends are too far apart, or if the type is one of decimals, which come as two halves.
+        """
         packing = cls(least, most, kind)
         near = max(-least, most) < _FAR and packing.bits <= _BITS - _LEAST_UNIT_BITS
-        return packing if near else None
+        return packing if near and find_array(find_format(kind) or "") is not None else None
 
     @property
     def bits(self) -> int:

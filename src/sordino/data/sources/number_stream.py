@@ -68,9 +68,9 @@ def find_format(declared: str) -> str | None:
     return _FORMATS.get(declared)
 
 
-def find_array(form: str) -> type[np.generic]:
-    """Return the type of the arrays of a format, which is none of decimals."""
-    return _ARRAYS[form]
+def find_array(form: str) -> type[np.generic] | None:
+    """Return the type of the arrays of a format; None of decimals, each of which is two halves."""
+    return _ARRAYS.get(form)
 
 
 @final
@@ -149,10 +149,11 @@ def read_ahead(pieces: Iterator[T]) -> Generator[T]:
 def _read_column(held: object, array: ArrowArray, form: str) -> Column:
     """Return the memory of an array as one of ours; the engine gets it back when nobody has that any more."""
     start, size = array.offset, array.length
-    if form.startswith("d"):
+    array_type = find_array(form)
+    if array_type is None:
         values = _view(held, array.buffers[1], 16 * (start + size)).view(np.int64).reshape(-1, 2)
     else:
-        kind = np.dtype(find_array(form))
+        kind = np.dtype(array_type)
         values = _view(held, array.buffers[1], kind.itemsize * (start + size)).view(kind)
     known = None
     if array.null_count and array.buffers[0]:
