@@ -17,10 +17,13 @@ import numpy as np
 from sordino.data.sources.number_stream import Column, find_array, find_format
 
 _BITS, _LOW_BITS = 48, 16
+"""Of a packed row, and of them those of the second column."""
+
 _LEAST_UNIT_BITS = 24
-"""At least so many bits are left for units: tables of more people are rare."""
+"""At least so many bits are left for units: with fewer, the units of few tables would fit."""
 
 _FAR = 1 << 62
+"""What is computed of ends below this is within 64 bits."""
 
 
 @final
@@ -83,7 +86,7 @@ class Packing:
             packed = high.values.astype(np.int64) << _LOW_BITS
             packed |= low.values
             number = packed & ((1 << self.bits) - 1)
-            # Numbers of types without a sign come from 1 or 0, so what stands where one is missing fits, too.
+            # What stands where one is missing need not fit the type, and nobody reads it.
             known = number > 0
             number += self.least - 1
             packed >>= self.bits

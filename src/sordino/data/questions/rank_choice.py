@@ -96,9 +96,12 @@ class SortedChoice:
     def _read_sorted(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
         """Yield rows in order: packed or with units of 32 bits if all of these fit, or else of 64."""
         rest = [*([_GROUP] if self.bounds.grouped else []), self.number]
-        formats = [_NARROW, *rest] if self.packing is None else self.packing.formats
+        if self.packing is None:
+            query, formats = self._sort_narrow(), [_NARROW, *rest]
+        else:
+            query, formats = self.packing.write(self.known), self.packing.formats
         # Other sorts take longer, and so much is lost only where some unit needs it.
-        with closing(read_columns(ask(self.list_queries()[0]), formats)) as pieces:
+        with closing(read_columns(ask(query), formats)) as pieces:
             first = next(pieces, None)
             if first is None:
                 return
@@ -210,8 +213,9 @@ class _Passing:
             if not len(rows.unit):
                 continue
             last = rows.unit[-1]
-            goes_on = rows.unit[0] == last and all(one.unit[0] == last for one in self._open[:1])
-            if goes_on:
+            is_open = not self._open or self._open[0].unit[0] == last
+            # Nothing but more rows of the unit that is open, or the first rows of one.
+            if is_open and rows.unit[0] == last:
                 self._keep(rows)
                 continue
             start = int(np.searchsorted(rows.unit, last))

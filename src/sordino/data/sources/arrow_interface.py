@@ -256,6 +256,9 @@ def read_arrays(made: Any, formats: Sequence[bytes]) -> Generator[tuple[_Held, A
             # An array without `release` ends the stream.
             if not held.array.release:
                 return
+            # Columns are read from their own offsets alone.
+            if held.array.offset:
+                raise OSError(_FAILURE_TEXT.value.decode())
             yield held, held.array
     finally:
         if stream.release:
