@@ -19,7 +19,7 @@ from sordino.data.sources import spark_words
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
 from support.counted import SALT, counts_as_the_oracle, table
-from support.number_states import GRIDS, agrees, asked, floats, wholes
+from support.number_states import GRIDS, agrees, asked, floats, ladder_of, wholes
 from support.spark import session
 from support.tables import columns, made
 
@@ -57,6 +57,29 @@ def test_floats_have_the_states_of_their_arrays(grid):
 def test_whole_numbers_have_the_states_of_their_arrays(grid, bits):
     values = wholes(GRIDS[grid], -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     agrees(of_column(values, {64: pa.int64(), 8: pa.int8()}[bits]), values, GRIDS[grid])
+
+
+BILLION = BucketGrid.geometric(lower=-7, cap=1e9, growth=1.3)
+
+
+@pytest.mark.parametrize("grid", [GRIDS["from 0"], BILLION], ids=["one sum", "three sums"])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.decimal128(18, 0)], ids=str)
+def test_whole_numbers_that_are_added_up_as_they_are(grid, kind):
+    """Whatever lies beyond the ends of the clip, it fits: 2,000 numbers at either end of 64 bits."""
+    declared = {pa.int64(): "BIGINT", pa.int8(): "TINYINT"}.get(kind, "DECIMAL(18,0)")
+    numbers = number_kind(declared, text=False)
+    [query] = spark_words.SPARK.buckets(numbers, grid, ladder_of(grid))
+    assert query.plain is not None
+    values = wholes(grid, numbers.smallest, numbers.largest)
+    values += [numbers.smallest, numbers.largest, None] * 2000
+    agrees(of_column(values, kind), values, grid)
+
+
+def test_numbers_that_are_not_moved_into_the_ends_are_convicted(monkeypatch):
+    grid, far = GRIDS["from 0"], [1 << 62] * 5
+    monkeypatch.setattr(spark_words, "_write_plain_sum", lambda plain: ("x", "coalesce(sum(steps), 0)"))
+    with pytest.raises(DataSourceError):
+        agrees(of_column(far, pa.int64()), far, grid)
 
 
 def decimals(grid, width, scale):

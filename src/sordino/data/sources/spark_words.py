@@ -15,6 +15,7 @@ import numpy as np
 
 from sordino.data.questions.bucket_query import X_AS_DOUBLE, BucketQuery, Scale
 from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.plain_sums import PlainSums, find_plain_sums
 from sordino.data.questions.step_query import StepRange, write_ladder_steps
 from sordino.data.sources.bounded_words import (
     NUMBER,
@@ -32,10 +33,13 @@ from sordino.data.sources.spark_condition import write_condition
 from sordino.data.sources.words import LONGEST_LABEL, WHOLE_NUMBERS, Words
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.grid import CLAMP
 
 _DIGITS = 38
 
 _PIECE = 18
+_SMALL = 1 << 20
+"""A sum of 64 bits holds 2^43 of such numbers."""
 _EASY = 1 << 49
 """Up to here, floats are near enough to a decimal that its digits can be read from one."""
 
@@ -120,18 +124,39 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
         if cuts
         else "0"
     )
-    wanted, steps = "", ""
+    wanted, steps, plain = "", "", None
     if ladder is not None:
-        wanted = f", CAST({_write_sum('steps')} AS STRING) AS total"
-        of_rung = write_ladder_steps(partial(_write_steps, kind), partial(_write_cut, kind), ladder)
-        steps = f"{of_rung} AS steps, "
+        plain = _find_plain_sums(kind, ladder)
+        of_row, total = _write_ladder_sum(kind, ladder) if plain is None else _write_plain_sum(plain)
+        wanted, steps = f", CAST({total} AS STRING) AS total", f"{of_row} AS steps, "
     sql = (
         f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached{wanted} FROM "
         f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts,"
         f" CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
         " GROUP BY {group}cell"
     )
-    return (BucketQuery((), np.arange(len(cuts) + 1), sql),)
+    return (BucketQuery((), np.arange(len(cuts) + 1), sql, plain),)
+
+
+def _find_plain_sums(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
+    plain = find_plain_sums(kind, ladder)
+    # `_write_sum` is about such numbers.
+    return None if plain is None or max(map(abs, plain.ends)) > CLAMP else plain
+
+
+def _write_ladder_sum(kind: NumberKind, ladder: StepLadder) -> tuple[str, str]:
+    """Return what each row counts in the sum of its bucket, `steps`, and the sum of these."""
+    steps = write_ladder_steps(partial(_write_steps, kind), partial(_write_cut, kind), ladder)
+    return steps, _write_sum("steps")
+
+
+def _write_plain_sum(plain: PlainSums) -> tuple[str, str]:
+    """Return the same where numbers are added up as they are: moved into the ends, so that their sum fits."""
+    # What is missing is moved as well, to one of the ends: it is in the first bucket, whose sum is not used.
+    low, high = map(write_whole, plain.ends)
+    small = max(map(abs, plain.ends)) <= _SMALL
+    total = "coalesce(sum(steps), 0)" if small else _write_sum("steps")
+    return f"least(greatest(CAST(x AS BIGINT), {low}), {high})", total
 
 
 def _write_search(cuts: int) -> str:
