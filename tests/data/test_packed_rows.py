@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -13,17 +12,15 @@ import numpy as np
 import pytest
 
 from sordino.data import CsvFormat, PrivacyUnit, StepRange, open_source, prepare_numbers
-from sordino.data.questions import rank_choice
 from sordino.data.questions.numbers import number_kind
 from sordino.data.questions.packed_rows import Packing
 from sordino.data.questions.rank_choice import SortedChoice
 from sordino.data.sources.number_stream import find_format, read_columns
 from sordino.data.sources.shared import Readings
 from sordino.estimators import BucketGrid
+from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.step_ladder import StepLadder
-from support.rank_law import choose
-
-SALT = b"0123456789abcdef"
+from support.chosen_rows import SALT, choose_numbers, read_in_pieces
 
 
 def make_ladder(cap):
@@ -98,17 +95,9 @@ def made_up(seed, units):
 
 
 def find_sums(rows, most, ladder):
-    """Return the sum of each bucket by the law, written again: ranks of the numbers themselves, moved nowhere."""
-    owned, found = defaultdict(list), defaultdict(int)
-    for unit, x in rows:
-        owned[unit].append(-(10**30) if x is None else x)
-    for unit, numbers in owned.items():
-        for x in choose(numbers, [str(unit)], most, SALT):
-            bucket = 0 if x < -(10**20) else int(np.searchsorted(ladder.grid.edges, float(x), side="right"))
-            rung = ladder.rungs[int(ladder.rung_of(np.array([bucket]))[0])]
-            steps = max(rung.low, min(rung.high, x * rung.step.denominator))
-            found[bucket] += 0 if x < -(10**20) else steps
-    return dict(found)
+    """Return the sum of each bucket by the law: ranks of the numbers themselves, moved nowhere."""
+    sums = BucketSums.of(np.array(choose_numbers(rows, most), dtype=object), ladder)
+    return dict(zip(sums.bucket.tolist(), sums.total, strict=True))
 
 
 def ask(source, most, ladder):
@@ -132,15 +121,7 @@ SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
 @pytest.mark.parametrize("kind", ["INTEGER", "BIGINT", "DECIMAL(12,0)"])
 @pytest.mark.sample(12)
 def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
-    read = []
-
-    def cut(made, formats):
-        read.append(formats[0])
-        for columns in read_columns(made, formats):
-            for start in range(0, len(columns[0].values), piece):
-                yield [one.cut(start, min(start + piece, len(one.values))) for one in columns]
-
-    monkeypatch.setattr(rank_choice, "read_columns", cut)
+    read = read_in_pieces(monkeypatch, piece)
     rows = made_up(cap + piece, units)
     table = duckdb.connect()
     table.execute(f"CREATE TABLE t (u BIGINT, x {kind})")
@@ -187,9 +168,6 @@ def test_sums_between_other_ends_are_not_of_moved_numbers():
     assert question.choice is not None
     assert question.choice.packing is not None
     [found] = question.totals([StepRange(low=-(1 << 40), high=1 << 40, step=Fraction(1))])
-    owned = defaultdict(list)
-    for unit, x in rows:
-        owned[unit].append(-(10**30) if x is None else x)
-    kept = [x for unit, numbers in owned.items() for x in choose(numbers, [str(unit)], 4, SALT)]
-    assert found.steps == sum(x for x in kept if x > -(10**20))
+    kept = [x for x in choose_numbers(rows, 4) if x is not None]
+    assert found.steps == sum(kept)
     assert found.steps > 10**6

@@ -27,9 +27,9 @@ from sordino.data.sources.number_stream import NumberStream, find_format, read_a
 from sordino.data.sources.shared import Readings
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
+from support.chosen_rows import SALT, read_in_pieces
 from support.rank_law import choose
 
-SALT = b"0123456789abcdef"
 GRID = BucketGrid.geometric(lower=0, cap=1 << 20, growth=2)
 CLIP = StepRange(low=0, high=1 << 40, step=Fraction(1))
 # Units of 32 bits, up to the ends, and with others: those are sorted with 64 bits, all of them.
@@ -116,17 +116,9 @@ def find_sums(rows, most, *, groups=None, labels=None):
 @pytest.mark.sample(12)
 def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, together, most, groups, labels):
     """A unit may begin in one piece and end in another; with too many rows it is asked for afterwards."""
-    read = []
-
-    def cut(made, formats):
-        read.append(formats[0])
-        for columns in read_columns(made, formats):
-            for start in range(0, len(columns[0].values), piece):
-                yield [one.cut(start, min(start + piece, len(one.values))) for one in columns]
-
     rows, table = made_up(piece + together, units=units)
     wanted = find_sums(rows, most, groups=groups, labels=labels)
-    monkeypatch.setattr(rank_choice, "read_columns", cut)
+    read = read_in_pieces(monkeypatch, piece)
     monkeypatch.setattr(rank_choice, "_MOST_TOGETHER", together)
     sums, counts = ask(table, most, groups=groups, labels=labels)
     assert sums == wanted
