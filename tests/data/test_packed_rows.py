@@ -100,16 +100,25 @@ def find_sums(rows, most, ladder):
     return dict(zip(sums.bucket.tolist(), sums.total, strict=True))
 
 
-def ask(source, most, ladder):
+def prepare(source, most, ladder):
     question = prepare_numbers(
         source, PrivacyUnit("u", max_rows=most), column="x", grid=ladder.grid, ladder=ladder, salt=SALT
     )
     assert question.choice is not None
     assert (question.choice.packing is None) == question.kind.name.startswith("DECIMAL")
+    return question
+
+
+def find_answer(question):
     found = question.sums()
     return dict(zip(found.bucket.tolist(), found.total, strict=True))
 
 
+def ask(source, most, ladder):
+    return find_answer(prepare(source, most, ladder))
+
+
+KIND = number_kind("UTINYINT", text=False)
 SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
 
 
@@ -131,23 +140,48 @@ def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     assert read == (["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"])
 
 
-def ask_together(path, caps):
-    """Ask questions with other ends of one batch, in which the numbers are chosen once for all of them."""
-    source = open_source(path, csv=CsvFormat(types={"u": "integer", "x": "integer"}))
-    readings = Readings(spools=True)
+def ask_together(source, ladders, *, spools):
+    """Ask questions with other ends in one batch."""
+    readings = Readings(spools=spools)
     shared = replace(source, backend=replace(source.backend, readings=readings))
     with closing(readings):
-        return [ask(shared, 4, make_ladder(cap)) for cap in caps]
+        made = [prepare(shared, 4, ladder) for ladder in ladders]
+        return [find_answer(question) for question in made]
 
 
 def test_one_choice_serves_questions_with_other_ends(monkeypatch, tmp_path):
     """And the twin that keeps numbers which were moved between the ends of the first question is convicted."""
     rows, path, caps = made_up(5, SMALL), tmp_path / "rows.csv", (100, 10**4)
     path.write_text("u,x\n" + "".join(f"{unit},{'' if x is None else x}\n" for unit, x in rows))
-    wanted = [find_sums(rows, 4, make_ladder(cap)) for cap in caps]
-    assert ask_together(path, caps) == wanted
+    source = open_source(path, csv=CsvFormat(types={"u": "integer", "x": "integer"}))
+    ladders = [make_ladder(cap) for cap in caps]
+    wanted = [find_sums(rows, 4, ladder) for ladder in ladders]
+    assert ask_together(source, ladders, spools=True) == wanted
     monkeypatch.setattr(SortedChoice, "for_any_question", lambda self: self)
-    assert ask_together(path, caps) != wanted
+    assert ask_together(source, ladders, spools=True) != wanted
+
+
+def test_questions_in_the_same_words_with_other_ends(monkeypatch):
+    """No small number reaches the edges that one of them has more: both send the same query and cuts."""
+    chance = random.Random(1)
+    rows = [(place % 200, chance.randrange(256)) for place in range(2000)]
+    table = duckdb.connect()
+    table.execute("CREATE TABLE t (u BIGINT, x UTINYINT)")
+    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    source, fine = open_source(table.table("t")), Fraction(1, 1 << 50)
+    ladders = []
+    for cap in (244, 1000):
+        grid = BucketGrid.geometric(lower=3, cap=cap, growth=Fraction(3, 2), unit=fine)
+        ladders.append(StepLadder.within(grid, Fraction(3), Fraction(cap), signed=False))
+    (one,), (other,) = (prepare(source, 4, one).dialect.buckets(KIND, one.grid, one) for one in ladders)
+    assert (one.sql, one.cuts) == (other.sql, other.cuts)
+    assert one.plain.ends != other.plain.ends
+    wanted = [find_sums(rows, 4, ladder) for ladder in ladders]
+    for places in ([0, 1], [1, 0]):
+        found = ask_together(source, [ladders[place] for place in places], spools=False)
+        assert found == [wanted[place] for place in places]
+    monkeypatch.setattr(SortedChoice, "for_any_question", lambda self: self)
+    assert ask_together(source, ladders, spools=False) != wanted
 
 
 def test_sums_between_other_ends_are_not_of_moved_numbers():
