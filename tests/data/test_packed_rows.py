@@ -205,3 +205,32 @@ def test_sums_between_other_ends_are_not_of_moved_numbers():
     kept = [x for x in choose_numbers(rows, 4) if x is not None]
     assert found.steps == sum(kept)
     assert found.steps > 10**6
+
+
+def test_rows_of_groups_are_not_packed():
+    """48 bits have no room for a group, and a row that lost its own would count in another one."""
+    rows = [(unit, unit % 3, x) for unit, x in made_up(13, SMALL)]
+    table = duckdb.connect()
+    table.execute("CREATE TABLE t (u BIGINT, g BIGINT, x BIGINT)")
+    table.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    ladder = make_ladder(100)
+    question = prepare_numbers(
+        open_source(table.table("t")),
+        PrivacyUnit("u", max_rows=200),
+        column="x",
+        grid=ladder.grid,
+        ladder=ladder,
+        salt=SALT,
+        by="g",
+        domain=[0, 1, 2],
+    )
+    assert question.choice is not None
+    assert question.choice.packing is None
+    found = question.sums()
+    # No unit has more rows than may count: what is chosen is everything.
+    each = [
+        BucketSums.of(np.array([x for _, g, x in rows if g == label], dtype=object), ladder)
+        for label in range(3)
+    ]
+    assert found.group.tolist() == [label for label, one in enumerate(each) for _ in one.bucket]
+    assert found.total == [total for one in each for total in one.total]

@@ -79,9 +79,11 @@ def test_ladders_of_every_day_are_plain():
     "kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "DECIMAL(4,0)", "DECIMAL(18,0)"]
 )
 @pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit("u", max_rows=30)], ids=["rows", "units"])
-def test_the_engine_answers_the_law(kind, unit):
+@pytest.mark.parametrize("lower", [0, -7])
+@pytest.mark.sample(14)
+def test_the_engine_answers_the_law(kind, unit, lower):
     """Numbers beside every edge and beyond the ends of the clip, and missing ones, each some times."""
-    ladder = make_ladder(0, 10**6, Fraction(21, 20), False)
+    ladder = make_ladder(lower, 10**6, Fraction(21, 20), False)
     declared = kind_of(kind)
     fit = [x for x in numbers_about(ladder.grid) if declared.smallest <= x <= declared.largest]
     rows = [(place % 997, x) for place, x in enumerate([*fit, None, declared.largest, *fit[::3], None])]
@@ -111,3 +113,15 @@ def test_the_twin_that_does_not_clip_is_convicted():
     # As if the last bucket were one of the others.
     twin = replace(plain, factors=(*plain.factors, 1))
     assert twin.find_steps(last, 1, far) != count_steps(ladder, last, far)
+
+
+def test_ladders_that_clip_or_round_inside_a_bucket_are_not_plain():
+    """Each of them counts some number otherwise than its bucket would."""
+    ladder, kind = make_ladder(0, 1000, 2, False), kind_of("INTEGER")
+    [rung] = ladder.rungs
+    assert find_plain_sums(kind, ladder) is not None
+    one = rung.step.denominator
+    beyond, within = rung._replace(high=rung.high + 1), rung._replace(high=rung.high - 2 * one)
+    above, rounded = rung._replace(low=2 * one), rung._replace(step=Fraction(2), high=1000)
+    for other in (beyond, within, above, rounded):
+        assert find_plain_sums(kind, replace(ladder, rungs=(other,))) is None
