@@ -23,13 +23,14 @@ LADDERS = [
     for lower, signed in ((0, False), (-7, False), (Fraction(1, 3), False), (-1000, True), (-(10**9), True))
     for cap in (1, 77, 1000, Fraction(10001, 4), 10**6, 10**12, 10**18)
     for growth in (Fraction(21, 20), 2, 10)
-    if cap > abs(lower)
+    # Of both signs they need not reach as far on either side.
+    if signed or cap > abs(lower)
 ]
 
 
 def make_ladder(lower, cap, growth, signed):
     if signed:
-        grid = BucketGrid.geometric(lower=None, cap=cap, growth=growth)
+        grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=growth)
     else:
         grid = BucketGrid.geometric(lower=lower, cap=cap, growth=growth)
     return StepLadder.within(grid, Fraction(lower), Fraction(cap), signed=signed)

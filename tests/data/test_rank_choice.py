@@ -189,6 +189,17 @@ def test_a_stream_of_another_layout_is_refused():
             next(pieces)
 
 
+def test_an_array_may_begin_later_than_its_memory():
+    """With its missing values: they are bits of a whole byte."""
+    numbers = [None if place % 3 == 0 else place for place in range(100)]
+    for start in (0, 1, 7, 8, 13):
+        part = pl.DataFrame({"x": numbers}, schema={"x": pl.Int64}).slice(start, 50)
+        [[column]] = read_columns(part, ["l"])
+        assert column.known is not None
+        found = zip(column.values.tolist(), column.known.tolist(), strict=True)
+        assert [x if known else None for x, known in found] == numbers[start : start + 50]
+
+
 def test_memory_goes_back_to_the_engine_when_nobody_has_it(monkeypatch):
     given_back = []
     give_back = arrow_interface._give_back

@@ -69,6 +69,24 @@ def test_a_logarithm_that_is_off_by_a_cell_is_never_believed(monkeypatch, shift)
     assert state(asked(frame, grid, ladder=ladder).sums()) != wanted
 
 
+@pytest.mark.parametrize("shift", [-300, -7, -2, -1, 1, 2, 7, 300])
+@pytest.mark.parametrize("bucket", [0, 1, 2, 90, -2, -1])
+def test_no_logarithm_puts_a_row_where_nothing_is_compared(monkeypatch, shift, bucket):
+    """Rows of one bucket alone, which no row of another gives away, and more missing ones than can be lost."""
+    grid, ladder = GRIDS["from 0"], ladder_of(GRIDS["from 0"])
+    ends = [-5.0, *grid.edges.tolist(), 1e9]
+    values = [ends[bucket if bucket < 0 else bucket + 1] - one for one in (1e-9, 2e-9)] + [None] * 3
+    wanted = state(BucketSums.of(np.array(values, dtype=object), ladder))
+    every = ways("DOUBLE", grid)
+    for place in range(len(every)):
+        wrong = (
+            replace(one, sql=re.sub(r"(floor\(|TRY_CAST\()ln", rf"\g<1>{shift} + ln", one.sql))
+            for one in every[place:]
+        )
+        with_ways(monkeypatch, tuple(wrong))
+        assert state(asked(pl.DataFrame({"x": values}), grid, ladder=ladder).sums()) == wanted
+
+
 def test_groups_are_what_each_is_alone():
     rng = np.random.default_rng(3)
     frame = pl.DataFrame({"x": rng.normal(0, 50, 4000), "g": rng.integers(0, 300, 4000)})

@@ -22,12 +22,13 @@ def choose_numbers(rows, most):
 
 
 def read_in_pieces(monkeypatch, piece):
-    """Have rows arrive in pieces of so many; return the list of the formats in which units will be read."""
+    """Have rows arrive in pieces of so many, and in empty ones; return the list of the formats in which units will be read."""
     read = []
 
     def cut(made, formats):
         read.append(formats[0])
         for columns in read_columns(made, formats):
+            yield [one.cut(0, 0) for one in columns]
             for start in range(0, len(columns[0].values), piece):
                 yield [one.cut(start, min(start + piece, len(one.values))) for one in columns]
 

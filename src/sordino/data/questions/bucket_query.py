@@ -235,7 +235,10 @@ def _place_in_cells(
     # edges in lower cells: the first edge counts as well.
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
-    cell = _write_cell_case(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
+    # Moved between the inner cells: whatever a logarithm proposes, no row is lost in the join, and none gets
+    # to where nothing is compared.
+    place = f"least({len(cuts) - 2}, greatest(1, TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})))"
+    cell = _write_cell_case(kind, grid, place, len(cuts) - 1)
     return tuple(cuts), buckets, cell
 
 

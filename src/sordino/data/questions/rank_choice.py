@@ -102,7 +102,8 @@ class SortedChoice:
             query, formats = self.packing.write(self.known), self.packing.formats
         # Other sorts take longer, and so much is lost only where some unit needs it.
         with closing(read_columns(ask(query), formats)) as pieces:
-            first = next(pieces, None)
+            # A piece may be empty, and says nothing of the first unit then.
+            first = next((piece for piece in pieces if len(piece[0].values)), None)
             if first is None:
                 return
             # A unit that does not fit is NULL here, and comes first.
