@@ -100,12 +100,20 @@ def find_sums(rows, most, ladder):
     return dict(zip(sums.bucket.tolist(), sums.total, strict=True))
 
 
-def prepare(source, most, ladder):
-    question = prepare_numbers(
-        source, PrivacyUnit("u", max_rows=most), column="x", grid=ladder.grid, ladder=ladder, salt=SALT
-    )
+def open_table(rows, **more):
+    """Open a table of units and columns of these types."""
+    engine = duckdb.connect()
+    engine.execute(f"CREATE TABLE t (u BIGINT, {', '.join(f'{name} {kind}' for name, kind in more.items())})")
+    engine.executemany(f"INSERT INTO t VALUES (?{', ?' * len(more)})", rows)
+    return open_source(engine.table("t"))
+
+
+def prepare(source, most, ladder, *, packed=True, **more):
+    unit = PrivacyUnit("u", max_rows=most)
+    about = {"column": "x", "grid": ladder.grid, "ladder": ladder, "salt": SALT}
+    question = prepare_numbers(source, unit, **about, **more)
     assert question.choice is not None
-    assert (question.choice.packing is None) == question.kind.name.startswith("DECIMAL")
+    assert (question.choice.packing is not None) == (packed and not question.kind.name.startswith("DECIMAL"))
     return question
 
 
@@ -132,11 +140,8 @@ SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
 def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     read = read_in_pieces(monkeypatch, piece)
     rows = made_up(cap + piece, units)
-    table = duckdb.connect()
-    table.execute(f"CREATE TABLE t (u BIGINT, x {kind})")
-    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
     ladder = make_ladder(cap)
-    assert ask(open_source(table.table("t")), 4, ladder) == find_sums(rows, 4, ladder)
+    assert ask(open_table(rows, x=kind), 4, ladder) == find_sums(rows, 4, ladder)
     assert read == (["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"])
 
 
@@ -165,10 +170,7 @@ def test_questions_in_the_same_words_with_other_ends(monkeypatch):
     """No small number reaches the edges that one of them has more: both send the same query and cuts."""
     chance = random.Random(1)
     rows = [(place % 200, chance.randrange(256)) for place in range(2000)]
-    table = duckdb.connect()
-    table.execute("CREATE TABLE t (u BIGINT, x UTINYINT)")
-    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
-    source, fine = open_source(table.table("t")), Fraction(1, 1 << 50)
+    source, fine = open_table(rows, x=KIND.name), Fraction(1, 1 << 50)
     ladders = []
     for cap in (244, 1000):
         grid = BucketGrid.geometric(lower=3, cap=cap, growth=Fraction(3, 2), unit=fine)
@@ -187,20 +189,7 @@ def test_questions_in_the_same_words_with_other_ends(monkeypatch):
 def test_sums_between_other_ends_are_not_of_moved_numbers():
     """A question with a ladder may be asked for sums between any ends, as a plan for public rows does."""
     rows = made_up(11, SMALL)
-    table = duckdb.connect()
-    table.execute("CREATE TABLE t (u BIGINT, x BIGINT)")
-    table.executemany("INSERT INTO t VALUES (?, ?)", rows)
-    ladder = make_ladder(100)
-    question = prepare_numbers(
-        open_source(table.table("t")),
-        PrivacyUnit("u", max_rows=4),
-        column="x",
-        grid=ladder.grid,
-        ladder=ladder,
-        salt=SALT,
-    )
-    assert question.choice is not None
-    assert question.choice.packing is not None
+    question = prepare(open_table(rows, x="BIGINT"), 4, make_ladder(100))
     [found] = question.totals([StepRange(low=-(1 << 40), high=1 << 40, step=Fraction(1))])
     kept = [x for x in choose_numbers(rows, 4) if x is not None]
     assert found.steps == sum(kept)
@@ -210,22 +199,9 @@ def test_sums_between_other_ends_are_not_of_moved_numbers():
 def test_rows_of_groups_are_not_packed():
     """48 bits have no room for a group, and a row that lost its own would count in another one."""
     rows = [(unit, unit % 3, x) for unit, x in made_up(13, SMALL)]
-    table = duckdb.connect()
-    table.execute("CREATE TABLE t (u BIGINT, g BIGINT, x BIGINT)")
-    table.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
     ladder = make_ladder(100)
-    question = prepare_numbers(
-        open_source(table.table("t")),
-        PrivacyUnit("u", max_rows=200),
-        column="x",
-        grid=ladder.grid,
-        ladder=ladder,
-        salt=SALT,
-        by="g",
-        domain=[0, 1, 2],
-    )
-    assert question.choice is not None
-    assert question.choice.packing is None
+    source = open_table(rows, g="BIGINT", x="BIGINT")
+    question = prepare(source, 200, ladder, packed=False, by="g", domain=[0, 1, 2])
     found = question.sums()
     # No unit has more rows than may count: what is chosen is everything.
     each = [

@@ -39,7 +39,7 @@ _DIGITS = 38
 
 _PIECE = 18
 _SMALL = 1 << 20
-"""A sum of 64 bits holds 2^43 of such numbers."""
+"""2^43 numbers up to here fit into a sum of 64 bits."""
 _EASY = 1 << 49
 """Up to here, floats are near enough to a decimal that its digits can be read from one."""
 
@@ -126,7 +126,7 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
     )
     wanted, steps, plain = "", "", None
     if ladder is not None:
-        plain = _find_plain_sums(kind, ladder)
+        plain = _find_sums_that_fit(kind, ladder)
         of_row, total = _write_ladder_sum(kind, ladder) if plain is None else _write_plain_sum(plain)
         wanted, steps = f", CAST({total} AS STRING) AS total", f"{of_row} AS steps, "
     sql = (
@@ -138,9 +138,10 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
     return (BucketQuery((), np.arange(len(cuts) + 1), sql, plain),)
 
 
-def _find_plain_sums(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
+def _find_sums_that_fit(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
+    """Return how numbers are added up as they are; None if they are not, or if they are too large for it."""
     plain = find_plain_sums(kind, ladder)
-    # `_write_sum` is about such numbers.
+    # `_write_sum` takes no larger ones.
     return None if plain is None or max(map(abs, plain.ends)) > CLAMP else plain
 
 
@@ -151,8 +152,11 @@ def _write_ladder_sum(kind: NumberKind, ladder: StepLadder) -> tuple[str, str]:
 
 
 def _write_plain_sum(plain: PlainSums) -> tuple[str, str]:
-    """Return the same where numbers are added up as they are: moved into the ends, so that their sum fits."""
-    # What is missing is moved as well, to one of the ends: it is in the first bucket, whose sum is not used.
+    """Return the same where numbers are added up as they are.
+
+    Each is moved into the ends first, so that the sum fits.
+    """
+    # A missing one becomes one of the ends. It is in the first bucket, whose sum is not used.
     low, high = map(write_whole, plain.ends)
     small = max(map(abs, plain.ends)) <= _SMALL
     total = "coalesce(sum(steps), 0)" if small else _write_sum("steps")
