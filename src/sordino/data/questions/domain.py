@@ -6,25 +6,18 @@ that nobody lists knows no label: it says what a release may spend on finding so
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import glob
-import json
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TextIO, final, overload
+from typing import Any, Literal, final, overload
 
-import duckdb
-
-from sordino.constraints import DOMAIN_SIZE, SHARE, Number, did_you_mean, is_unicode, shown, text
-from sordino.data.csv.lines import LONGEST
-from sordino.data.sources.engine import Engine, engine, literal, quoted
-from sordino.data.sources.source import AS_LABELS, Source, describe_columns
-from sordino.data.sources.words import FLOATS
-from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
+from sordino.constraints import DOMAIN_SIZE, SHARE, TRUTH, Number, is_unicode, shown, text
+from sordino.data.questions.label_files import read_file_labels, read_query_labels
+from sordino.data.sources.source import Source
+from sordino.errors import InvalidParameter, UnknownDomain
 
 _LARGEST_RANGE_END = 1 << 62  # whole numbers of a column have 64 bits
 
@@ -96,6 +89,8 @@ class Domain:
     numbered: Numbered | None = field(default=None, repr=False)
     delta: Fraction | None = field(default=None, repr=False)
     least: int = field(default=1, repr=False)
+    header: bool = field(default=True, repr=False)
+    files: tuple[Path, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
@@ -162,34 +157,51 @@ class Domain:
         return cls("range", f"indexed {count}", numbered=Numbered(0, count, label))
 
     @classmethod
-    def from_file(cls, path: str | Path, column: str | None = None) -> Domain:
+    def from_file(cls, path: str | Path, column: str | None = None, *, header: bool = True) -> Domain:
         """Return the domain that one column of a CSV file (comma, header line, UTF-8) or Parquet file lists.
 
         Parameters
         ----------
         path : path
-            A public file; it is read when a source is there to compare it with.
+            A public file; it is read when a source is there to compare it with. What lies in a folder of the
+            source, or is called after it beside it, is refused.
         column : str, optional
-            May be left out if the file has one column.
+            May be left out if the file has one column. Without a header line its number, from "1" on.
+        header : bool
+            Whether the first line of a CSV file names the columns; without it that line holds labels, too.
         """
         where = Path(text(str(path), "Domain.from_file.path"))
         if column is not None:
             text(column, "Domain.from_file.column")
+        TRUTH("Domain.from_file.header", header)
         origin = f"file {where}" + (f", column {column}" if column is not None else "")
-        return cls("file", origin, path=where, column=column)
+        return cls("file", origin, path=where, column=column, header=header)
 
     @classmethod
-    def from_sql(cls, query: Any) -> Domain:
-        """Return the domain that a query over public files lists; it runs where the source cannot be seen.
+    def from_sql(cls, query: Any, *, files: Sequence[str | Path] = ()) -> Domain:
+        """Return the domain that a query lists; it can open the public files that are named, and nothing else.
 
         Parameters
         ----------
         query : str
-            One SELECT statement with one column. Files are named in full: patterns are refused.
+            One SELECT statement with one column. It names files in full, as plain texts.
+        files : sequence of paths
+            The files that it may open. What lies in a folder of the source, or is called after it beside it,
+            is refused.
+
+        Examples
+        --------
+        >>> from sordino.data import Domain
+        >>> Domain.from_sql("SELECT name FROM 'shops.csv' WHERE open", files=["shops.csv"]).origin
+        'sql over shops.csv'
         """
         if not isinstance(query, str) or not query.strip():
             raise InvalidParameter(f"Domain.from_sql.query must be a SELECT statement; got {shown(query)}.")
-        return cls("sql", "sql", query=query)
+        if isinstance(files, str | bytes | Path) or not isinstance(files, Iterable):
+            raise InvalidParameter(f"Domain.from_sql.files must be a list of paths; got {shown(files)}.")
+        named = tuple(Path(_path_text(one)) for one in files)
+        origin = "sql" + (f" over {', '.join(map(str, named))}" if named else "")
+        return cls("sql", origin, query=query, files=named)
 
     @classmethod
     def assume_public(cls) -> Domain:
@@ -288,7 +300,7 @@ class Domain:
         Raises
         ------
         UnsafePredicate
-            If it would be read from the private source itself.
+            If a file may have been made of the private rows, or a query opens one that was not named.
         InvalidParameter, DataSourceError
             If the file or the query cannot be used.
         """
@@ -298,63 +310,18 @@ class Domain:
             return self
         # All that follows happens before the charge, and may be explained: it reads public things only.
         if self.query is not None:
-            return replace(self, known=_sort_labels(labels_of_query(self.query, source), "The domain query"))
+            found = read_query_labels(self.query, self.files, source)
+            return self._know(self.origin, found, "The domain query")
         path = self.path or Path()
-        if not path.is_file():
-            raise DataSourceError(f"The domain file must exist; got {path}.")
-        # Labels from the private rows would say which of them occur.
-        if source.holds(path):
-            raise UnsafePredicate(
-                "A domain must not be read from the private source "
-                f"itself; got {path}. Use a public list of labels."
-            )
-        column, labels = self._file_labels(path)
-        return replace(
-            self, origin=f"file {path}, column {column}", known=_sort_labels(labels, f"The file {path}")
-        )
+        listed = read_file_labels(path, self.column, source, header=self.header)
+        known = self._know(f"file {path}, column {listed.column}", listed.labels, f"The file {path}")
+        # Where there was no header line, nobody else would see that a label is missing.
+        told = "" if listed.first is None else f"; its first line was taken for the header: {listed.first}"
+        many = f"{known.size} label{'s' if known.size > 1 else ''}"
+        return replace(known, origin=f"{known.origin}, {many}{told}")
 
-    def _file_labels(self, path: Path) -> tuple[str, Iterable[str | None]]:
-        if path.suffix.lower() in {".parquet", ".pq"}:
-            return labels_of_parquet(path, self.column)
-        try:
-            # "-sig": a byte order mark in front is no part of the name of the first column.
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = csv.reader(_read_bounded_lines(file), strict=True)
-                # The file is public, so this reader may be stricter
-                # than the one for private rows: it refuses bad quotes.
-                names = next(rows, [])
-                name = one_column(names, self.column, path)
-                position = names.index(name)
-                # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line lacks.
-                return name, [row[position] or None for row in rows if len(row) > position]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise DataSourceError(
-                f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not "
-                f"({type(error).__name__})."
-            ) from None
-
-
-def _read_bounded_lines(file: TextIO) -> Iterator[str]:
-    """Yield the lines of a file, and stop at one that is too long before it is in memory."""
-    # One character more than allowed is enough to see that a line is too long.
-    while line := file.readline(LONGEST + 1):
-        if len(line) > LONGEST:
-            raise csv.Error
-        yield line
-
-
-def one_column(names: list[str], wanted: str | None, path: Path) -> str:
-    """Return the column of a domain file that was asked for, or its only one."""
-    if wanted is None and len(names) == 1:
-        return names[0]
-    if wanted is None or wanted not in names:
-        if not names:
-            raise DataSourceError(f"The domain file must have a header line; {path} has none.")
-        raise InvalidParameter(
-            f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
-            f"{did_you_mean(wanted, names)}"
-        )
-    return wanted
+    def _know(self, origin: str, labels: Iterable[str | None], what: str) -> Domain:
+        return replace(self, origin=origin, known=_sort_labels(labels, what))
 
 
 def label_text(value: Any) -> str | None:
@@ -376,6 +343,10 @@ def label_text(value: Any) -> str | None:
     )
 
 
+def _path_text(value: Any) -> str:
+    return text(str(value) if isinstance(value, Path) else value, "Each of Domain.from_sql.files")
+
+
 def _is_whole_number(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
@@ -390,126 +361,3 @@ def _sort_labels(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
         if "\0" in label or not is_unicode(label):
             raise InvalidParameter(f"A label must be Unicode text without NUL; got {shown(label)}.")
     return tuple(found)
-
-
-# ---- labels of a query -------------------------------------------------------------------------------------
-# Runs domain queries: SQL over public files that lists the labels of a domain.
-#
-# They run in an engine of their own. It can open the files that the query names, never those of the source.
-
-
-def labels_of_query(query: str, source: Source) -> list[str | None]:
-    """Return the labels that a query lists.
-
-    Raises
-    ------
-    UnsafePredicate
-        If it is not one SELECT statement, or can see the source.
-    InvalidParameter
-        If it fails, or does not list one column of texts, whole numbers, dates or truth values.
-    """
-    # Such a source may read any file, so no query can be shown to stay away from it.
-    if not source.files_known:
-        raise UnsafePredicate(
-            f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. "
-            "Write the labels to a file and use Domain.from_file, or open the source by its path."
-        )
-    with engine() as opened:
-        # Before the query runs, and before the engine may open anything: which files could it mean?
-        files = _find_named_files(opened, query)
-        for path in files:
-            if source.holds(path):
-                raise UnsafePredicate(
-                    f"A domain query must not see the source; it names {path}. Use a public list of labels."
-                )
-        opened.close_doors([path.absolute() for path in files])
-        try:
-            # Into a table, so that the query runs once: its type and its labels are both read from there.
-            opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
-        except duckdb.PermissionException:
-            raise UnsafePredicate(
-                "A domain query may open the files whose names it holds as plain texts, without patterns or "
-                "calculations; got another one."
-            ) from None
-        # The query sees public things only, so the engine may say what is wrong with it.
-        except duckdb.Error as error:
-            raise InvalidParameter(
-                f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
-            ) from None
-        return _fetch_labels(opened, "SELECT * FROM domain", "the domain query")
-
-
-def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | None]]:
-    """Return the column that was read and its labels."""
-    with engine() as opened:
-        opened.close_doors([path.absolute()])
-        rows = f"SELECT * FROM read_parquet({literal(str(path.absolute()))}, hive_partitioning = false)"
-        name = one_column(list(describe_columns(opened, rows, str(path))), column, path)
-        return name, _fetch_labels(
-            opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}"
-        )
-
-
-def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
-    schema = describe_columns(opened, select, what)
-    kind = next(iter(schema.values()))
-    # The same types as those of items, whose values have one text each, without floats.
-    if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
-        kinds = ", ".join(schema.values())
-        raise InvalidParameter(
-            "A domain must be one column of texts, whole numbers, "
-            f"dates or truth values; {what} has {shown(kinds)}."
-        )
-    rows = opened.connection.execute(
-        f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
-    ).fetchall()
-    return [row[0] for row in rows]
-
-
-def _find_named_files(opened: Engine, query: str) -> list[Path]:
-    """Return every file that a text in the query could mean."""
-    try:
-        statements = opened.connection.extract_statements(query)
-    except duckdb.Error:
-        raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.") from None
-    # More than one statement, or another kind of one, could do something else than list labels.
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
-    # The engine's own parser, so that no other reading of the query decides which texts it holds.
-    row = opened.connection.execute(f"SELECT json_serialize_sql({literal(query)})").fetchone()
-    tree = json.loads(row[0]) if row else {"error": True}
-    if tree.get("error"):
-        raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
-    found: dict[Path, None] = {}
-    for word in _walk_texts(tree):
-        # Other texts are names of no file: paths hold no NUL, and are no longer than that.
-        if "\0" not in word and len(word) < 4096:
-            # A pattern counts as all files that it matches: one of them could be the source. It may be
-            # absolute, which `Path.glob` refuses.
-            matches = glob.glob(word, recursive=True) if set(word) & set("*?[") else []  # noqa: PTH207
-            for name in [word, *matches]:
-                if _is_file(name):
-                    found[Path(name)] = None
-    return list(found)
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:
-        return False
-
-
-def _walk_texts(tree: Any) -> Iterator[str]:
-    """Yield every string of a parsed query."""
-    if isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, dict):
-        yield from _walk_texts_of_parts(tree.values())
-    elif isinstance(tree, list):
-        yield from _walk_texts_of_parts(tree)
-
-
-def _walk_texts_of_parts(parts: Iterable[Any]) -> Iterator[str]:
-    for part in parts:
-        yield from _walk_texts(part)

@@ -79,15 +79,15 @@ class FoundFiles:
         The columns that their folders are named by.
     beside : tuple of Path
         Files that do not count and are private all the same: they hold removed rows.
-    table : Path or None
-        The folder, where all that is in it is private, and will be.
+    folder : Path or None
+        The folder that was named: all that is in it is private, and will be.
     """
 
     files: tuple[Path, ...]
     kind: Kind
     folders: Folders = NO_FOLDERS
     beside: tuple[Path, ...] = ()
-    table: Path | None = None
+    folder: Path | None = None
 
 
 def find_files(path: str) -> FoundFiles:
@@ -113,7 +113,7 @@ def find_files(path: str) -> FoundFiles:
             )
         # A folder of a partition has no log of its own.
         _refuse_tables(files)
-        return FoundFiles(files, _find_kind(files), read_folder_names(top, files))
+        return FoundFiles(files, _find_kind(files), read_folder_names(top, files), folder=top)
     files = _expand_pattern(path)
     if not files:
         raise DataSourceError(

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, final
 
 import narwhals as nw
@@ -76,6 +77,29 @@ class FrameReader:
     def inferred(self) -> bool:
         """Whether the types may have been found out from values."""
         return _is_pandas(self.frame)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that its plan names: of more than two that it scans the first one."""
+        return tuple(file for file, _ in self._scanned)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of files that its plan does not name one by one."""
+        return tuple({file.parent for file, more in self._scanned if more})
+
+    @property
+    def _scanned(self) -> list[tuple[Path, bool]]:
+        listed = _SCANNED_FILES.findall(self.frame.explain(optimized=False)) if self.lazy else []
+        # " [first, ... 3 other sources]"
+        cut = [_OTHER_FILES.subn("", line[2:-1]) for line in listed]
+        # A name may hold a comma, too.
+        found = [
+            (Path(name.removeprefix("file://")), more > 0)
+            for names, more in cut
+            for name in (names, *names.split(", "))
+        ]
+        return [(path.absolute(), more) for path, more in found if path.is_file()]
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the used columns to the engine."""
@@ -297,6 +321,7 @@ _SCANNED_KIND = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILIN
 _TYPED_KINDS = frozenset({"parquet", "ipc", "delta"})
 # The files that a plan scans, as its line lists them. Their names may hold brackets, commas and blanks.
 _SCANNED_FILES = re.compile(r"^[\s\u2500-\u257f]*[A-Za-z]+ SCAN\b(.*)$", re.MULTILINE)
+_OTHER_FILES = re.compile(r", \.\.\. \d+ other sources?$")
 # A folder called NAME=VALUE: some file has a separator behind a sign of equality.
 _NAME_VALUE_FOLDER = re.compile(r"=.*[/\\]")
 

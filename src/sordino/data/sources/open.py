@@ -138,11 +138,10 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             "relation",
             identity,
             columns,
-            (),
+            relation.files,
             ReaderBackend(relation),
             computed=True,
             ordered=False,
-            files_known=False,
         )
     if is_spark_frame(source):
         spark, columns = open_spark_frame(source)
@@ -150,9 +149,7 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
     if is_datafusion_frame(source):
         plan, columns = open_datafusion_frame(source)
         # Which files it reads, and whether it leaves out rows of them, is not seen from here.
-        return Source(
-            "datafusion", identity, columns, (), plan, computed=True, ordered=False, files_known=False
-        )
+        return Source("datafusion", identity, columns, (), plan, computed=True, ordered=False)
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
@@ -163,11 +160,11 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
         kind,
         identity,
         columns,
-        (),
+        reader.files,
         ReaderBackend(reader),
         computed=reader.lazy,
         inferred=reader.inferred,
-        files_known=not reader.lazy,
+        folders=reader.folders,
     )
 
 
@@ -212,10 +209,15 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     # What is opened is what the ledger calls it, also where `..` stands behind a link.
     path = _make_absolute(path)
     found = find_files(path)
+    # A path that is there is none, whatever its letters.
+    around: dict[str, Any] = {
+        "folders": () if found.folder is None else (found.folder,),
+        "pattern": "" if Path(path).exists() else path,
+    }
     if found.kind == "parquet":
         parquet, columns = open_parquet(found.files, found.folders)
         private = found.files + found.beside
-        return Source(found.kind, path, columns, private, ReaderBackend(parquet), table=found.table)
+        return Source(found.kind, path, columns, private, ReaderBackend(parquet), **around)
     if found.kind == "jsonl":
         objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(
@@ -227,6 +229,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             texts=True,
             dropped=NO_OBJECT_LINES,
             declared=True,
+            **around,
         )
     lines, columns = open_csv(found.files, form, found.folders)
     return Source(
@@ -238,6 +241,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         texts=True,
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=UNREADABLE_LINES,
+        **around,
     )
 
 
@@ -267,7 +271,7 @@ def _open_server_table(path: str) -> Source:
 def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
     # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and neither
     # is which files it reads.
-    return Source("spark", identity, columns, (), spark, computed=True, ordered=False, files_known=False)
+    return Source("spark", identity, columns, (), spark, computed=True, ordered=False)
 
 
 def _make_absolute(path: str) -> str:

@@ -8,7 +8,7 @@ from sordino.data.sources.source import Source
 
 
 def share_rows(one: Source, other: Source) -> bool:
-    """Tell whether a source is another one, or has rows of it: by identity, by file, by table in memory.
+    """Tell whether a source is another one, or may have rows of it: by identity, by files, by table in memory.
 
     Tables of one server are told apart by their names alone: a view may hold rows of a table.
     """
@@ -16,7 +16,7 @@ def share_rows(one: Source, other: Source) -> bool:
     if mine is not None and mine is yours:
         return True
     known = one.identity is not None and one.identity == other.identity
-    return known or any(one.holds(path) for path in other.files)
+    return known or any(one.find_tie(path) for path in other.files)
 
 
 def _find_table_in_memory(source: Source) -> Any:

@@ -21,6 +21,7 @@ from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
+from sordino.data.sources.nearby import find_tie
 from sordino.data.sources.rehearsal import Rehearsal
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.words import FLOATS
@@ -166,7 +167,7 @@ class Source:
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
-        The files that hold the rows; none for tables in memory.
+        The files that hold the rows; of tables in memory those that can be seen to.
     computed : bool
         Whether its rows are computed from others (a view, a relation, a lazy frame). Then neighboring tables
         of those others need not have equally many rows here.
@@ -185,13 +186,13 @@ class Source:
         Whether its columns are those that were declared, as in JSON lines, where no line names all of them.
     ordered : bool
         Whether rows have an order of their own.
-    files_known : bool
-        Whether `files` are all that it reads.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
-    table : Path or None
-        A folder all of whose files are private, also those that come later: of a table of Delta, into which
-        other writers put the same rows anew.
+    folders : tuple of Path
+        Folders all of whose files are private, also those that come later: notes of whoever writes there, and
+        files into which the same rows are put anew.
+    pattern : str
+        By which the files were found, if by one.
     """
 
     kind: str
@@ -206,9 +207,9 @@ class Source:
     dropped: str = ""
     declared: bool = False
     ordered: bool = True
-    files_known: bool = True
     legible: bool = True
-    table: Path | None = None
+    folders: tuple[Path, ...] = ()
+    pattern: str = ""
 
     def __post_init__(self) -> None:
         # A read-only copy: what was checked must not change afterwards.
@@ -372,11 +373,9 @@ class Source:
         ):
             self.backend.readings.rehearse_marking(columns, marking)
 
-    def holds(self, path: Path) -> bool:
-        """Tell whether a file is one of those that hold the private rows, under whatever name."""
-        real = Path(os.path.realpath(path))
-        inside = self.table is not None and real.is_relative_to(os.path.realpath(self.table))
-        return inside or any(_is_same_file(path, file) for file in self.files)
+    def find_tie(self, path: Path) -> str:
+        """Return why a file may hold something of the private rows, by its names; empty: nothing tells so."""
+        return find_tie(path, self.files, self.folders, self.pattern)
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
@@ -419,14 +418,6 @@ def _finds_truth_values(
         ]
     # `DESCRIBE` has one line for the one column: its name, then its type.
     return all(described[0][1] == "BOOLEAN" for described in types)
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    # By the resolved path and by the file itself, because hard links have different paths.
-    try:
-        return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
-    except OSError:
-        return False
 
 
 def _list_column_names(names: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
+from sordino.data.sources.nearby import find_named_files
 from sordino.data.sources.source import UNUSABLE, describe_columns, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -245,6 +246,8 @@ class RelationReader:
 
     value: duckdb.DuckDBPyRelation = field(repr=False)  # it would print its rows
     types: tuple[str, ...]
+    files: tuple[Path, ...]
+    """Those that its query, or a view, a macro or a database of its connection names."""
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the relation, and return the SELECT over them."""
@@ -281,4 +284,23 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
         raise InvalidParameter(
             "The columns of a relation must have different names; rename them with an alias."
         )
-    return RelationReader(value, types), dict(zip(names, types, strict=True))
+    return RelationReader(value, types, _find_files(value)), dict(zip(names, types, strict=True))
+
+
+_DEFINITIONS = (
+    "SELECT sql FROM system.main.duckdb_views() WHERE NOT internal"
+    " UNION ALL SELECT macro_definition FROM system.main.duckdb_functions() WHERE NOT internal"
+    " UNION ALL SELECT '\"' || path || '\"' FROM system.main.duckdb_databases()"
+)
+
+
+def _find_files(value: duckdb.DuckDBPyRelation) -> tuple[Path, ...]:
+    """Return the files that a relation may read, as far as the SQL tells that it is made of."""
+    try:
+        defined = value.query(_VIEW, _DEFINITIONS).fetchall()
+        return find_named_files([value.sql_query(), *(text for (text,) in defined if text is not None)])
+    # What its engine says may quote rows.
+    except duckdb.Error:
+        raise DataSourceError(
+            "A relation must belong to a connection that is open and can be asked; this one cannot."
+        ) from None
