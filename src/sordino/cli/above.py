@@ -54,6 +54,7 @@ from sordino.cli.work import (
     make_sensitivity,
     open_payer,
     open_session,
+    read_labels,
     show_progress,
 )
 from sordino.cli.write import write_release
@@ -189,6 +190,7 @@ def above(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
+        domain = read_labels(session, domain, run)
         release = release_or_plan(
             session,
             "above",

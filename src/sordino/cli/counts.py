@@ -35,7 +35,7 @@ from sordino.cli.output import (
     format_share,
 )
 from sordino.cli.text_options import CsvOptions, csv_options
-from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
 from sordino.releases import plain
 from sordino.session.counts import CountRequest, HistogramRequest
@@ -123,6 +123,7 @@ def histogram(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
+        domain = read_labels(session, domain, run)
         release = release_or_plan(
             session,
             "histogram",

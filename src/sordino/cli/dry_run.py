@@ -17,6 +17,7 @@ from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
+    from sordino.data import Domain
     from sordino.session import Session
     from sordino.session.plans.plan import Plan
 
@@ -58,7 +59,7 @@ def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, *
     planned = plan(*given, like=run.like, rows=run.like_rows, goal=run.goal, **asked)
     epsilon = confirm_goal(planned, run)
     if run.dry_run:
-        write_plan(planned, run)
+        write_plan(planned, run, asked.get("domain"))
         return None
     return release(*given, epsilon=epsilon, progress=progress, **asked)
 
@@ -96,8 +97,8 @@ def refuse_shape(run: RunOptions) -> None:
         raise InvalidParameter(f"{given[0]} is for a table: of answers on standard input nothing is assumed.")
 
 
-def write_plan(plan: Plan, run: RunOptions) -> None:
-    """Write a plan as a table, as JSON or as CSV."""
+def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> None:
+    """Write a plan as a table, as JSON or as CSV; with a `domain` it says where the labels come from."""
     said = plan.to_dict()
     facts = {
         "plan": plan.release,
@@ -113,6 +114,9 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
         "odds": plan.odds,
         "schema": SCHEMA,
     }
+    if domain is not None:
+        facts["domain"] = domain.origin
+    labels = [] if domain is None else [f"Labels: {domain.origin}."]
     rows = [plain({field.name: getattr(row, field.name) for field in fields(row)}) for row in plan]
     columns = tuple(rows[0]) if rows else ()
     bare = all(row.typical is row.widest is row.standard_error is None for row in plan)
@@ -130,7 +134,7 @@ def write_plan(plan: Plan, run: RunOptions) -> None:
         facts=facts,
         columns=columns,
         rows=rows,
-        notes=[*told, *plan.list_choices(), *plan.list_notes(), NOT_READ],
+        notes=[*told, *plan.list_choices(), *plan.list_notes(), *labels, NOT_READ],
         hidden=tuple(
             name
             for name in columns

@@ -56,8 +56,10 @@ HEADINGS = {
     ],
     "Where from": [
         "--domain-column",
+        "--domain-no-header",
         "--domain-range",
         "--domain-sql",
+        "--domain-sql-file",
         "--assume-public",
         "--unlisted",
         "--least",

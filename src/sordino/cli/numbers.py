@@ -35,7 +35,7 @@ from sordino.cli.options import (
 )
 from sordino.cli.output import describe_found, describe_range, describe_release
 from sordino.cli.text_options import CsvOptions, csv_options
-from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
 from sordino.data import Domain
@@ -263,6 +263,7 @@ def _release_figure(
     own = {"size_hint": size_hint, "integer": integer, "interval_share": interval_share}
     own = _list_own(kind, q, own, asked)
     with open_session(source, asked.unit, asked.csv, run) as session, show_progress(run.quiet) as progress:
+        domain = None if domain is None else read_labels(session, domain, run)
         release = release_or_plan(
             session,
             kind,
@@ -392,8 +393,10 @@ def _choose_group_domain(asked: FigureOptions) -> Domain | None:
         {
             "--domain": asked.labels.domain,
             "--domain-column": asked.labels.domain_column,
+            "--domain-no-header": asked.labels.domain_no_header,
             "--domain-range": asked.labels.domain_range,
             "--domain-sql": asked.labels.domain_sql,
+            "--domain-sql-file": asked.labels.domain_sql_file,
             "--assume-public": asked.labels.assume_public,
             "--unlisted": asked.labels.unlisted,
             "--delta": asked.labels.delta,

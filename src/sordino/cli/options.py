@@ -242,8 +242,10 @@ class LabelOptions:
 
     domain: str | None
     domain_column: str | None
+    domain_no_header: bool
     domain_range: str | None
     domain_sql: str | None
+    domain_sql_file: tuple[str, ...]
     assume_public: bool
     unlisted: bool
     delta: Fraction | None
@@ -256,12 +258,21 @@ label_options = gather(
     click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
     click.option("--domain-column", metavar="C", help="Column of that file."),
     click.option(
+        "--domain-no-header",
+        is_flag=True,
+        help="The first line of that CSV file holds labels, and names no column.",
+    ),
+    click.option(
         "--domain-range",
         metavar="A:B",
         help="The labels are the whole numbers from A up to B, which is left out.",
     ),
+    click.option("--domain-sql", metavar="SQL", help="Query that lists the public labels."),
     click.option(
-        "--domain-sql", metavar="SQL", help="Query that lists the public labels; it cannot see SOURCE."
+        "--domain-sql-file",
+        metavar="FILE",
+        multiple=True,
+        help="Public file that this query may open; several may be named. It opens nothing else.",
     ),
     click.option(
         "--assume-public",
@@ -432,7 +443,10 @@ def is_quiet(quiet: bool | None) -> bool:
 def list_given(values: dict[str, Any]) -> list[str]:
     """Return the flags that were given, of flags with their values."""
     # 0 is a value, too: only None, and a flag that is off, were not given.
-    return [flag for flag, value in values.items() if value is not None and value is not False]
+    # Nor is an option that may be repeated, where it stands nowhere.
+    return [
+        flag for flag, value in values.items() if value is not None and value is not False and value != ()
+    ]
 
 
 def require_one(values: dict[str, Any], what: str) -> str:

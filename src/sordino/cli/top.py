@@ -41,7 +41,7 @@ from sordino.cli.output import (
     without_gaps,
 )
 from sordino.cli.text_options import CsvOptions, csv_options
-from sordino.cli.work import make_domain, open_session, show_progress
+from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
 from sordino.releases import plain
 from sordino.session.results import TopItems, TopSetItems
@@ -100,6 +100,7 @@ def top(
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
+        domain = read_labels(session, domain, run)
         # Which of the two it is, is known only here.
         release = release_or_plan(
             session,

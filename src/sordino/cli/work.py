@@ -63,8 +63,13 @@ def make_domain(labels: LabelOptions) -> Domain:
         "--unlisted": labels.unlisted,
     }
     which = require_one(given, "which labels may be released")
-    if labels.domain_column is not None and which != "--domain":
-        raise InvalidParameter("--domain-column needs --domain FILE.")
+    of_file = list_given(
+        {"--domain-column": labels.domain_column, "--domain-no-header": labels.domain_no_header}
+    )
+    if of_file and which != "--domain":
+        raise InvalidParameter(f"{of_file[0]} needs --domain FILE.")
+    if labels.domain_sql_file and which != "--domain-sql":
+        raise InvalidParameter("--domain-sql-file needs --domain-sql SQL, the query that may open that file.")
     more = list_given({"--delta": labels.delta, "--least": labels.least})
     if which != "--unlisted" and more:
         raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
@@ -86,9 +91,9 @@ def make_domain(labels: LabelOptions) -> Domain:
         return Domain.range(int(ends[1]), int(ends[2]))
     return (
         # Exactly one option was given, so the query is there; the empty text is for the type checker.
-        Domain.from_sql(labels.domain_sql or "")
+        Domain.from_sql(labels.domain_sql or "", files=labels.domain_sql_file)
         if labels.domain is None
-        else Domain.from_file(labels.domain, column=labels.domain_column)
+        else Domain.from_file(labels.domain, labels.domain_column, header=not labels.domain_no_header)
     )
 
 
@@ -206,6 +211,15 @@ def open_session(
         temp_limit=csv.temp_limit,
     ) as session:
         yield session
+
+
+def read_labels(session: Session, domain: Domain, run: RunOptions) -> Domain:
+    """Return the domain with its labels read; say before the charge what a file lists."""
+    known = session.read_labels(domain)
+    # Whether the first line is a label or a name is seen by people only.
+    if known.kind == "file" and not is_quiet(run.quiet):
+        say(f"Labels: {known.origin}.")
+    return known
 
 
 @contextmanager

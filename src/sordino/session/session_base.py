@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from sordino.constraints import FINITE, Number, shown
-from sordino.data import CsvFormat, PrivacyUnit, open_source
+from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import Ladder
@@ -83,6 +83,28 @@ class SessionBase:
         ('rows without a value in guest',)
         """
         return self._desk.list_left_out()
+
+    def read_labels(self, domain: Domain) -> Domain:
+        """Return a domain with its public labels read, as a release does before its charge.
+
+        So they can be looked at first: `origin` says how many a file lists, and which line of it was taken
+        for the header. Labels that only a charge pays for stay unknown.
+
+        Raises
+        ------
+        UnsafePredicate, InvalidParameter, DataSourceError
+            If the file or the query cannot be used, or may show something of private rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": ["Ann", "Bo"], "room": ["spa", "bar"]})
+        >>> session = sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None)
+        >>> session.read_labels(sd.Domain.from_sql("VALUES ('spa'), ('bar'), ('gym')")).labels
+        ('bar', 'gym', 'spa')
+        """
+        return domain.resolve(self._desk.source)
 
     @property
     def plan(self) -> Plans:

@@ -37,6 +37,8 @@ NOT_IN_STUDIES = {
 NONE = "none"
 """What stands for None in a file, which has no word for it."""
 _DOMAINS = ("file", "range", "sql", "assume_public", "unlisted")
+_BESIDE = {"file": ("column", "header"), "sql": ("files",)}
+"""What may stand beside one of them."""
 
 
 def list_kinds() -> list[str]:
@@ -125,22 +127,26 @@ def read_domain(said: Any, folder: str) -> Domain:
         return Domain.of(said)
     which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]
     if isinstance(said, dict):
-        refuse_unknown("domain", said, (*_DOMAINS, "column"))
-    if len(which) != 1 or set(said) - {which[0], "column"} or ("column" in said and which != ["file"]):
+        refuse_unknown("domain", said, (*_DOMAINS, *(name for names in _BESIDE.values() for name in names)))
+    if len(which) != 1 or set(said) - {which[0], *_BESIDE.get(which[0], ())}:
         raise InvalidParameter(
             'domain must be a list of labels, {file = "labels.csv", column = "name"}, {range = [0, 100]}, '
-            '{sql = "SELECT ..."}, {assume_public = true} or {unlisted = {delta = 1e-6}}; got something else.'
+            '{sql = "SELECT ...", files = ["labels.csv"]}, {assume_public = true} or '
+            "{unlisted = {delta = 1e-6}}; got something else."
         )
     value = said[which[0]]
     if which == ["unlisted"] and isinstance(value, dict):
         refuse_unknown("domain.unlisted", value, ("delta", "least"))
     match which[0]:
         case "file" if isinstance(value, str) and value:
-            return Domain.from_file(join(folder, value), column=said.get("column"))
+            return Domain.from_file(
+                join(folder, value), column=said.get("column"), header=said.get("header", True)
+            )
         case "range" if isinstance(value, list) and len(value) == 2:
             return Domain.range(*value)
         case "sql":
-            return Domain.from_sql(value)
+            # Named as the query names them: from where the study is run.
+            return Domain.from_sql(value, files=said.get("files", ()))
         case "assume_public" if value is True:
             return Domain.assume_public()
         case "unlisted" if isinstance(value, dict) and "delta" in value and set(value) <= {"delta", "least"}:

@@ -179,7 +179,7 @@ class Domain:
 
     @classmethod
     def from_sql(cls, query: Any, *, files: Sequence[str | Path] = ()) -> Domain:
-        """Return the domain that a query lists; it can open the public files that are named, and nothing else.
+        """Return the domain that a query lists; it opens the public files that are named, and nothing else.
 
         Parameters
         ----------

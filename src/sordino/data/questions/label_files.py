@@ -1,7 +1,7 @@
 """Reads public labels: a column of a file, or what a query lists over files that were named.
 
-Nothing here is read of the source, nor of what may have been made of its rows (`nearby.py`). A query runs in
-an engine of its own, which can open the files that its owner named, and nothing else, by two walls. The engine
+Nothing is read of the source here, nor of what may have been made of its rows (`nearby.py`). A query runs in
+an engine of its own, which opens the files that its owner named, and nothing else, by two walls. The engine
 opens no other path. And before it runs, every path in the query must be a plain text that leads to one of
 these files: what the engine compares is how a path is written, and `link/../labels.csv` is written like
 `labels.csv` and may be another file.

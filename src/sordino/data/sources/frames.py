@@ -91,7 +91,7 @@ class FrameReader:
     @property
     def _scanned(self) -> list[tuple[Path, bool]]:
         listed = _SCANNED_FILES.findall(self.frame.explain(optimized=False)) if self.lazy else []
-        # " [first, ... 3 other sources]"
+        # Behind a blank and within brackets: "first, second", or "first, ... 3 other sources".
         cut = [_OTHER_FILES.subn("", line[2:-1]) for line in listed]
         # A name may hold a comma, too.
         found = [

@@ -9,8 +9,8 @@ A file may hold something of the rows of a source if
 
 - it is one of its files, under whatever name, or matches its pattern by now;
 - it lies in a folder of the source: one that was named, or that of a table by KEY=VALUE folders;
-- it lies in the folder of one of its files, or below, and on the way there a name begins with what is no letter
-  and no digit (`_metadata`, `.orders.csv.crc`, `.snapshot/`), or has the name of that file as a word
+- it lies in the folder of one of its files, or below, and on the way there a name begins with what is no
+  letter and no digit (`_metadata`, `.orders.csv.crc`, `.snapshot/`), or has the name of that file as a word
   (`orders.csv.bak`, `tmp_orders.parquet`);
 - it lies elsewhere, and where the two ways part its name begins so, or it turns into `metadata` where that of
   the source turns into `data`, as in tables of Iceberg.
@@ -61,7 +61,7 @@ def find_origin(path: Path) -> str:
 
 
 def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pattern: str = "") -> str:
-    """Return why a file may hold something of the rows of a source, in words; empty: nothing tells so.
+    """Return why a file may hold something of the rows of a source, in words; empty: nothing says so.
 
     Parameters
     ----------
@@ -98,12 +98,13 @@ def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pa
 
 
 def find_named_files(texts: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files that some SQL could mean: whatever stands there in quotes, or as a word, and exists."""
+    """Return the files that some SQL could mean: what stands there in quotes or as a word, and exists."""
     words = {next(filter(None, found), "") for text in texts for found in _WORD.findall(text)}
     # Paths hold no NUL, and are no longer than that. A pattern counts as all files that it matches.
     known = (word for word in words if word and "\0" not in word and len(word) < 4096)
     names = {name for word in known for name in ([word, *_expand(word)])}
-    return tuple(sorted(file for name in names if (file := Path(name).absolute()).is_file()))
+    # Not `Path.is_file`, which raises where a name is too long.
+    return tuple(sorted(Path(name).absolute() for name in names if os.path.isfile(name)))  # noqa: PTH113
 
 
 def _expand(word: str) -> list[str]:
@@ -177,9 +178,9 @@ def _is_note(name: str) -> bool:
 
 
 def _list_words(name: str) -> set[str]:
-    """Return every part of a name that stands there as a word, or several; digits may follow it."""
+    """Return every part of a name that stands there as a word, or as several."""
     text = name.casefold()
     size = len(text)
     starts = [at for at in range(size) if at == 0 or not text[at - 1].isalnum()]
-    ends = [at for at in range(1, size + 1) if at == size or not text[at].isalpha()]
+    ends = [at for at in range(1, size + 1) if at == size or not text[at].isalnum()]
     return {text[start:end] for start in starts for end in ends if start < end}

@@ -8,7 +8,7 @@ from sordino.data.sources.source import Source
 
 
 def share_rows(one: Source, other: Source) -> bool:
-    """Tell whether a source is another one, or may have rows of it: by identity, by files, by table in memory.
+    """Tell whether a source is another one, or may have rows of it: by identity, file or table in memory.
 
     Tables of one server are told apart by their names alone: a view may hold rows of a table.
     """

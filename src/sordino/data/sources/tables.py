@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 import duckdb
 
@@ -297,7 +297,7 @@ _DEFINITIONS = (
 def _find_files(value: duckdb.DuckDBPyRelation) -> tuple[Path, ...]:
     """Return the files that a relation may read, as far as the SQL tells that it is made of."""
     try:
-        defined = value.query(_VIEW, _DEFINITIONS).fetchall()
+        defined: list[Any] = cast("Any", value.query(_VIEW, _DEFINITIONS)).fetchall()
         return find_named_files([value.sql_query(), *(text for (text,) in defined if text is not None)])
     # What its engine says may quote rows.
     except duckdb.Error:
