@@ -268,7 +268,7 @@ def test_a_session_without_a_ledger_knows_none(ledger, table):
 def test_how_texts_are_written_must_be_the_same(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("u;x\n" + "".join(f"u{i};{i % 50}\n" for i in range(900)))
-    form = sd.CsvFormat(delimiter=";", types={"x": "integer"})
+    form = sd.CsvFormat(delimiter=";", types={"x": "integer"}, null=("NA", "-"))
     ledger = make(tmp_path, path)
     session = opened(ledger, path, csv=form)
     release = session.sum("x", epsilon=1, **ENDS)

@@ -21,6 +21,7 @@ from sordino.data import Answer, answer_lines
 from sordino.data.csv import answer_lines as answer_lines_module
 from sordino.data.csv.answer_lines import read_number
 from sordino.errors import DataSourceError
+from support.release_lines import latest
 
 LINE = ("above", "-", "--threshold", 100, "-c", 2, "--epsilon", 4, "--sensitivity", 1, "--monotone")
 FREE = (*LINE, "--no-ledger")
@@ -233,7 +234,7 @@ OF_TABLES = (
     ],
 )
 def test_public_mistakes_cost_nothing_and_read_nothing(told, sordino, account, options, words):
-    result = told("a,1\n", *LINE, *options, *account)
+    result = told("a,1\n", *latest(*LINE, *options, *account))
     assert (result.code, result.out, result.left) == (2, "", 4)
     assert words in result.err
     assert sordino("ledger", "show", *account).json["spent"] == 0
@@ -245,7 +246,7 @@ def test_the_sensitivity_and_the_adjacency_are_said(told, account):
     assert "--sensitivity must say" in missing.err
     other = told("a,1\n", *LINE[:-1], "--adjacency", "replace-one", *account)
     assert (other.code, other.left) == (5, 4)
-    small = told("a,1\n", *LINE, "--epsilon", 11, "--yes-i-mean-it", *account)
+    small = told("a,1\n", *latest(*LINE, "--epsilon", 11, "--yes-i-mean-it", *account))
     assert (small.code, small.left) == (3, 4)
 
 

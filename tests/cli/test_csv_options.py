@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.release_lines import paid
+from support.release_lines import latest, paid
 
 LINES = [
     "Kunde;Betrag;Tag;Alter",
@@ -123,22 +123,8 @@ def test_what_is_public_is_refused_before_the_charge(tmp_path, sordino, name):
         "ledger", "create", *account, "--epsilon", 9, "--row-is-unit", "--source", path, "--delimiter", ";"
     )
     assert made.code == 0
-    done = sordino(
-        "sum",
-        path,
-        "--column",
-        "Betrag",
-        "--lower",
-        0,
-        "--cap",
-        9,
-        "--row-is-unit",
-        "--epsilon",
-        1,
-        *MARKS,
-        *account,
-        *flags,
-    )
+    line = ("sum", path, "--column", "Betrag", "--lower", 0, "--cap", 9, "--row-is-unit", "--epsilon", 1)
+    done = sordino(*latest(*line, *MARKS, *account, *flags))
     assert (done.code, done.out) == (4 if name == "no mark of order" else 2, "")
     assert said in done.err
     assert sordino("ledger", "show", *account).json["spent"] == 0

@@ -10,7 +10,7 @@ import pytest
 
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError
-from support.release_lines import PAPERS, paid, without
+from support.release_lines import PAPERS, latest, paid, without
 
 FREE = ("--epsilon", 1, "--sensitivity", 1, "--no-ledger")
 TABLE = b'name,score,note\nsmall,5,x\n"big; ""bigger""",9000,"y ""z"""\nmiddle,"4000",\nnone,,\n'
@@ -21,7 +21,9 @@ def select(sordino, tmp_path):
     def call(*flags, text=TABLE):
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
-        return sordino("select", path, "--score", "score", "--epsilon", 4, "--sensitivity", 1, *paid(*flags))
+        return sordino(
+            *latest("select", path, "--score", "score", "--epsilon", 4, "--sensitivity", 1, *paid(*flags))
+        )
 
     return call
 

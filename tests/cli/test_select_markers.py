@@ -14,7 +14,7 @@ import pytest
 
 from sordino.data import CsvFormat, open_markers
 from sordino.smooth import tdt_statistic
-from support.release_lines import PAPERS, paid, without
+from support.release_lines import PAPERS, latest, paid, without
 
 TABLE = b"""marker,chromosome,b,c,note
 rs1,1,103,97,
@@ -30,7 +30,7 @@ def select(sordino, tmp_path):
     def call(*flags, text=TABLE, epsilon=20):
         path = tmp_path / "markers.csv"
         path.write_bytes(text)
-        return sordino("select", path, *NEEDED, epsilon, "--yes-i-mean-it", *paid(*flags))
+        return sordino(*latest("select", path, *NEEDED, epsilon, "--yes-i-mean-it", *paid(*flags)))
 
     return call
 

@@ -323,10 +323,11 @@ def test_a_study_that_is_there_is_not_written_over(sordino, shop):
 
 def test_forms_and_names_that_are_hard_to_write_come_back(tmp_path):
     columns = {'a "b" # c': "VARCHAR", "d\\e": "VARCHAR", "ü\x7f": "VARCHAR", "x\ny = 3": "VARCHAR"}
-    form = CsvFormat(delimiter="\t", quote="", null="N/A", types={'a "b" # c': "integer"}, decimal=",")
+    form = CsvFormat(delimiter="\t", quote="", null=("N/A", "-"), types={'a "b" # c': "integer"}, decimal=",")
     draft = Draft(name="x", source="o.csv", columns=columns, form=form, unit={"column": "ü\x7f"}, releases=[{"kind": "count", "name": "n", 'a "b"': [1, 0.5, True, {"x y": "z"}]}])  # fmt: skip
     tree = tomllib.loads(write_study(draft))
-    assert CsvFormat(**{key: value for key, value in tree["source"].items() if key != "path"}) == form
+    said = tree["source"] | {"null": tuple(tree["source"]["null"])}
+    assert CsvFormat(**{key: value for key, value in said.items() if key != "path"}) == form
     assert tree["unit"]["column"] == "ü\x7f"
     assert tree["release"][0]['a "b"'] == [1, 0.5, True, {"x y": "z"}]
     assert tomllib.loads(f"x = {write_value({'b': 1e-7})}")["x"]["b"] == 1e-7

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat, open_source
 from sordino.data.csv import lines as lines_module
+from sordino.data.csv.lines import null_texts
 from sordino.data.sources.engine import after_charge
 
 NAMES = ("user", "item", "note")
@@ -45,7 +46,7 @@ def record(line, form):
     if state == "inside":
         return None
     fields = [decoded(value, form) for value in [*fields, field, *[""] * len(NAMES)][: len(NAMES)]]
-    return tuple(None if value in {"", form.null} else value for value in fields)
+    return tuple(None if value in {"", *null_texts(form)} else value for value in fields)
 
 
 def decoded(field, form):
@@ -117,7 +118,7 @@ def files(draw):
     return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + b"user,item,note" + draw(ends) + body
 
 
-@given(content=files(), null=st.sampled_from(["", "NA"]))
+@given(content=files(), null=st.sampled_from(["", "NA", ("NA", "rice")]))
 @settings(max_examples=30)
 @pytest.mark.slow
 def test_kept_records_are_the_union_over_lines(tmp_path_factory, content, null):
@@ -169,7 +170,8 @@ CASES = {
 @pytest.mark.sample(4)
 def test_named_cases(tmp_path, body):
     check(tmp_path, [b"user,item,note\n" + body, b"user,item,note\r\n" + body])
-    check(tmp_path, [b"\xef\xbb\xbfuser,item,note\n" + body], CsvFormat(null="NULL"))
+    for null in ("NULL", ("x", "NULL", "u")):
+        check(tmp_path, [b"\xef\xbb\xbfuser,item,note\n" + body], CsvFormat(null=null))
 
 
 def test_what_the_rules_say(tmp_path):

@@ -432,6 +432,10 @@ def test_sniffing_is_convicted(tmp_path, monkeypatch):
         ({"thousands": ".."}, "U\\+2019"),
         ({"thousands": None}, "U\\+2019"),
         ({"thousands": "\u2019", "encoding": "latin-1"}, "character of the encoding"),
+        ({"null": ["NA"]}, "a tuple of different texts"),
+        ({"null": ("NA", "NA")}, "a tuple of different texts"),
+        ({"null": ("NA", 7)}, "a tuple of different texts"),
+        ({"null": None}, "a tuple of different texts"),
         ({"date_format": "%d.%m.%Y"}, "go with a column of type date"),
         *(
             ({"types": {"a": "date"}, "date_format": form}, "%Y .four digits")
@@ -465,6 +469,13 @@ def test_what_is_declared_to_be_no_number_has_no_sum(german, column):
     source = open_source(german, csv=german_format(tag="date", kunde="boolean"))
     with pytest.raises(InvalidParameter, match="must be a column of whole numbers"):
         total(source, column)
+
+
+def test_texts_that_mean_missing_have_one_form():
+    assert CsvFormat(null=("NA",)) == CsvFormat(null=("", "NA")) == CsvFormat(null="NA")
+    assert CsvFormat(null=()) == CsvFormat(null=("",)) == CsvFormat()
+    several = CsvFormat(null=("NA", "-"))
+    assert pickle.loads(pickle.dumps(several)) == several != CsvFormat(null="NA")
 
 
 def test_a_format_cannot_be_changed_and_can_be_copied():

@@ -169,6 +169,14 @@ def test_a_null_text_may_be_a_number():
         assert same(records(b"u,-999\nu,-99\n" + more, form=form)[:2], [math.nan, -99])
 
 
+def test_there_may_be_several_null_texts():
+    form = CsvFormat(null=("-999", "NA", "\u20ac"), encoding="latin-1")
+    for more in (b"", b'"u",3\n'):
+        assert same(
+            records(b"u,-999\nNA,7\nu,NA\nu,-99\n" + more, form=form)[:4], [math.nan, math.nan, math.nan, -99]
+        )
+
+
 def test_a_null_text_that_the_encoding_lacks_stands_nowhere():
     form = CsvFormat(encoding="latin-1", null="\u20ac")
     assert same(records(b"u,7\nu,\x80\nu,\n", form=form), [7, math.nan, math.nan])

@@ -64,3 +64,20 @@ def write_files(folder):
         "snps.csv": "snp,b,c\nrs1,4,1\nrs2,2,2\n",
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+LISTS = {"--type", "--null", "--where"}
+
+
+def latest(*words):
+    """Return arguments of which the last value of each option stands alone: a test changes what is given."""
+    parts = []
+    for word in words:
+        option = str(word).startswith("--") or str(word) in {"-k", "-c"}
+        if option:
+            parts = [part for part in parts if part[0] != word or len(part) == 1 or word in LISTS]
+        if option or not parts:
+            parts.append([word])
+        else:
+            parts[-1].append(word)
+    return tuple(word for part in parts for word in part)

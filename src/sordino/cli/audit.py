@@ -13,6 +13,7 @@ import click
 
 from sordino import audit as audits
 from sordino.cli._say import say
+from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
 from sordino.cli.output import write_lines
 from sordino.cli.work import show_progress
@@ -69,7 +70,7 @@ program_options = gather(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", required=False)
 @click.option(
     "--all",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from sordino.cli.once import Command
+
 # Every option of these commands, in the order in which the help shows them.
 HEADINGS = {
     "What": [
@@ -101,7 +103,7 @@ HEADINGS = {
 }
 
 
-class GroupedCommand(click.Command):
+class GroupedCommand(Command):
     """A command whose help shows its options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

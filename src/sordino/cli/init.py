@@ -15,6 +15,7 @@ import click
 
 from sordino.address import without_password
 from sordino.cli._say import say
+from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, SOURCE
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
@@ -39,7 +40,7 @@ _COLUMNS = ("item", "column", "by")
 """Parameters that name a column."""
 
 
-@click.command("init")
+@click.command("init", cls=Command)
 @SOURCE
 @click.option(
     "--output", default="study.toml", show_default=True, metavar="FILE", help="The study; a new file."
@@ -290,7 +291,8 @@ def _read_value(answer: str) -> Any:
     for written in (answer, f"[{answer}]"):
         try:
             value = tomllib.loads(f"x = {written}")["x"]
-        except tomllib.TOMLDecodeError:
+        # What is no TOML is a ValueError, and so is a number of very many digits.
+        except (ValueError, RecursionError):
             continue
         # One line is one value.
         return value

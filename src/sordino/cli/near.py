@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sordino.cli.once import Command, refuse_repeated
 from sordino.constraints import did_you_mean
 
 
@@ -13,6 +14,13 @@ class NearGroup(click.Group):
     Options do that by themselves; commands only in newer versions of click, and never where they are imported
     when they are called.
     """
+
+    command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the arguments, of which no option stands twice."""
+        refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

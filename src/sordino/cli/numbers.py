@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, final
 
 import click
@@ -134,6 +135,12 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         )
 
 
+def _join_shares(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[tuple[Fraction, ...], ...]
+) -> tuple[Fraction, ...]:
+    return tuple(chain.from_iterable(given))
+
+
 def _stack_column_options(request: type[ColumnRequest[Any]]) -> Callable[[Any], Any]:
     """Return the options that say which numbers are looked at."""
     # The command says "none" where Python says None. It is asked for: of numbers below a bound that nobody
@@ -181,7 +188,7 @@ def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     "asked",
     FigureOptions,
     _COLUMN,
-    take(QuantileRequest, "q", type=Shares(), metavar="Q[,Q...]"),
+    take(QuantileRequest, "q", type=Shares(), metavar="Q[,Q...]", multiple=True, callback=_join_shares),
     EPSILON,
     _stack_column_options(QuantileRequest),
     take(QuantileRequest, "size_hint", type=int, metavar="N"),

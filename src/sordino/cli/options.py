@@ -191,10 +191,28 @@ ADJACENCY = click.option(
     help="Which data sets are neighbors.",
 )
 ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
+
+
+def _join_predicates(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Return the predicate that holds where all of them do; each must be one by itself."""
+    if len(given) < 2:
+        return given[0] if given else None
+    # Imported here: most releases have one predicate or none, and the session parses it.
+    from sordino.data.questions.predicate import parse
+
+    for one in given:
+        # Columns are not known yet. Parentheses that fit only together would give the parts another meaning.
+        parse(one, lambda _name: 0)
+    return " AND ".join(f"({one})" for one in given)
+
+
 WHERE = click.option(
     "--where",
     metavar="PREDICATE",
-    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\".",
+    multiple=True,
+    callback=_join_predicates,
+    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given more than "
+    "once, those for which all of them hold.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(

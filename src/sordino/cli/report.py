@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sordino.cli._say import say
+from sordino.cli.once import Command
 from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.write import write_document
@@ -38,7 +39,7 @@ DOCS = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", metavar="RESULT.json...", nargs=-1, required=True)
 @click.option("--ledger", "url", metavar="URL", help="Show an account as well: its ledger.")
 @click.option("--account", metavar="NAME", help="Show an account as well: its name.")
@@ -68,12 +69,13 @@ def report(
         raise InvalidParameter("--ledger and --account go together: both or neither must be given.")
     opened = None if url is None or account is None else Ledger.open(url, account=account)
     releases = [release for path in results for release in read_results(path)]
+    _refuse_repeated(releases)
     if opened is not None:
         check_kept(opened, releases)
     _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @REQUIRED_LEDGER
 @REQUIRED_ACCOUNT
 @click.option(
@@ -175,7 +177,9 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
     if len(raw) > _MOST_BYTES:
         raise InvalidParameter(f"RESULT must have at most {_MOST_BYTES} bytes; {shown(path)} has more.")
     try:
-        found = json.loads(raw.decode("utf-8-sig"), parse_constant=lambda _: math.nan)
+        found = json.loads(
+            raw.decode("utf-8-sig"), parse_constant=lambda _: math.nan, object_pairs_hook=_name_once
+        )
     # What is no UTF-8, or a number that is too long, is a ValueError.
     except (ValueError, RecursionError):
         raise InvalidParameter(
@@ -191,6 +195,36 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
             f"results.json of a run; {shown(path)} holds something else."
         )
     return listed
+
+
+def _name_once(listed: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, in which no name stands twice: readers would not agree on its value."""
+    made = dict(listed)
+    if len(made) < len(listed):
+        raise ValueError
+    return made
+
+
+def _refuse_repeated(releases: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse a release that is handed over twice: the page would add up its cost twice.
+
+    Raises
+    ------
+    InvalidParameter
+        If one that was charged is.
+    """
+    seen: list[Mapping[str, Any]] = []
+    for release in releases:
+        # Without a charge two releases may well say the same.
+        if release.get("id") is None:
+            continue
+        plain = _as_kept(release)
+        if plain in seen:
+            raise InvalidParameter(
+                f"RESULT must hold each release once; got a release of charge {shown(release['id'])} twice. "
+                "Leave out one of the files."
+            )
+        seen.append(plain)
 
 
 def _write_page(

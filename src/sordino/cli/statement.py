@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from sordino.cli.once import Command
 from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL
 from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_rows
@@ -22,7 +23,7 @@ NOT_WRITTEN = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("charge", metavar="[ID]", required=False)
 @URL
 @ACCOUNT
@@ -73,7 +74,7 @@ def publish(
     write_document(text, output, lost=NOT_WRITTEN)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file")
 @URL
 @ACCOUNT

@@ -11,6 +11,7 @@ import click
 
 from sordino.charts import can_draw
 from sordino.cli._say import say
+from sordino.cli.once import Command
 from sordino.cli.options import FORMAT, choose_format, is_quiet
 from sordino.cli.outlet import NotKeptError
 from sordino.cli.output import write_rows
@@ -26,7 +27,7 @@ NOT_KEPT = (
 _HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("study")
 @click.option(
     "--run-id",

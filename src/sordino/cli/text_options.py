@@ -88,8 +88,9 @@ THOUSANDS = click.option(
 NULL = click.option(
     "--null",
     metavar="TEXT",
-    default="",
-    help="Text that means a missing value in a CSV source, beside the empty field.",
+    multiple=True,
+    help="Text that means a missing value in a CSV source, beside the empty field. May be given for several "
+    "texts.",
 )
 
 
@@ -125,7 +126,7 @@ class CsvOptions:
 
     delimiter: str
     encoding: str
-    null: str = ""
+    null: tuple[str, ...] = ()
     types: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
     thousands: str = ""

@@ -20,7 +20,7 @@ from sordino.constraints import (
 from sordino.cost import ZCDP, Cost, Pure, compose
 from sordino.data import CountQuestion, Domain, PrivacyUnit
 from sordino.declared import parameter
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import InvalidParameter
 from sordino.estimators import lower_bound
 from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
@@ -204,7 +204,16 @@ class AboveRequest(Request[AboveItems]):
         counts = charged.read(question)
         # A domain that was assumed public may turn out to be empty.
         if not len(counts.labels):
-            raise DataSourceError.after_charge()
+            each, together = self._share_confidence()
+            return AboveItems(
+                rows=(),
+                asked=0,
+                complete=True,
+                confidence=float(each),
+                together=together,
+                mechanism=(chosen,),
+                **charged.nothing,
+            )
         found = charged.release(chosen, counts.values, **places(counts))
         mechanisms: tuple[Any, ...] = (chosen,)
         spent: Cost = found.cost

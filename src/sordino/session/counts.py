@@ -13,7 +13,7 @@ from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, shown, 
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.data import prepare_counts
 from sordino.declared import parameter
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -97,11 +97,19 @@ class HistogramRequest(Request[Histogram]):
         )
         counts = charged.read(question)
         values = counts.at(np.arange(len(counts.labels)))
-        if not values.size:
-            # A domain that was assumed public may turn out to be empty, which is seen only after the charge.
-            raise DataSourceError.after_charge()
         # A domain that was assumed public has a size only now; the noise grows with it, the cost does not.
-        mechanism = planned or noise.build(values.size)
+        mechanism = planned or noise.build(values.size or 1)
+        if not values.size:
+            return Histogram(
+                rows=(),
+                # There is no count that could have noise.
+                standard_error=0.0,
+                output_range=_output_range_of(mechanism),
+                confidence=CONFIDENCE,
+                together=CONFIDENCE,
+                mechanism=mechanism,
+                **charged.nothing,
+            )
         fresh = charged.release(mechanism, values)
         build = _HistogramBuild(
             tuple(counts.labels), simultaneous=self.simultaneous, capped=table.unit.max_rows is not None

@@ -105,9 +105,9 @@ def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, st
 def _write_form(form: CsvFormat) -> dict[str, Any]:
     """Return how a source of texts is written."""
     said = {field.name: getattr(form, field.name) for field in fields(form)}
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in said.items()} | {
-        "columns": list(form.columns)
-    }
+    # Tuples are lists in JSON.
+    lists = {name: list(value) for name, value in said.items() if isinstance(value, tuple)}
+    return {**said, **lists, "types": dict(form.types)}
 
 
 def _write_clips(clips: Clips | None, names: list[Any]) -> dict[str, Any] | None:
@@ -247,7 +247,8 @@ def _guarded(read: Callable[[], Any]) -> Any:
 
 
 def _read_form(said: Mapping[str, Any]) -> CsvFormat:
-    return CsvFormat(**{**said, "columns": tuple(said["columns"])})
+    tuples: dict[str, Any] = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+    return CsvFormat(**{**said, **tuples})
 
 
 def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:

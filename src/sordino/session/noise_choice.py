@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, final
@@ -29,6 +29,8 @@ from sordino.ledger.amounts import Meter
 from sordino.mechanisms import (
     GaussianMechanism,
     GumbelSparseVector,
+    HistogramTopK,
+    HybridTopK,
     JointTopK,
     LaplaceMechanism,
     NoisyTopK,
@@ -187,6 +189,7 @@ def measure(question: CountQuestion, epsilon: Fraction, rho: Fraction | None, si
 
 Finder = SparseVector | GumbelSparseVector
 S = TypeVar("S", bound=NoisyTopK | Finder)
+K = TypeVar("K", bound=NoisyTopK | HybridTopK | JointTopK | HistogramTopK)
 
 
 def choose_selection(
@@ -259,6 +262,17 @@ def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Pr
         return pure
     smaller = _deviation(other) < _deviation(pure)
     return other if smaller or not terms.keeps(pure.cost) else pure
+
+
+def select_fewer(choose: K, size: int) -> K:
+    """Return the same selection from so few items that all of them are selected; it costs no more."""
+    if size >= choose.k:
+        return choose
+    fewer: dict[str, Any] = {"k": size}
+    if isinstance(choose, NoisyTopK) and choose.noise.name == "gumbel":
+        # With Gumbel noise each item has an equal part of the budget.
+        fewer["epsilon"] = to_fraction(choose.epsilon) * size / choose.k
+    return replace(choose, **fewer)
 
 
 def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:

@@ -17,13 +17,22 @@ import numpy as np
 
 from sordino.constraints import Number, to_fraction
 from sordino.data import CountQuestion, Counts, Domain
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import InvalidParameter
 from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.estimators.rows import SelectedRows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
 from sordino.releases import HistogramTop, UnlistedCounts
-from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure
-from sordino.session.request import CONFIDENCE, Reservation, Steps, Table, not_listed, places, size_of
+from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure, select_fewer
+from sordino.session.request import (
+    CONFIDENCE,
+    Charged,
+    Reservation,
+    Steps,
+    Table,
+    not_listed,
+    places,
+    size_of,
+)
 from sordino.session.results import AboveItem, AboveItems, TopItem, TopItems
 
 if TYPE_CHECKING:
@@ -198,21 +207,36 @@ def count_with_noise(
         top, labels = pick_best(found, k)
     else:
         size = len(counts.labels)
-        # Labels that were assumed public are counted only now; the error must not say more about the rows.
-        if size < (k or 1):
-            raise DataSourceError.after_charge()
-        top = charged.release(mechanism, counts.values, **places(counts))
+        # Labels that were assumed public are counted only now, and may be fewer: then all of them are listed.
+        top = (
+            charged.release(select_fewer(mechanism, size), counts.values, **places(counts))
+            if size
+            else _find_nothing(mechanism, charged)
+        )
         labels = tuple(counts.labels[index] for index in top.indices.tolist())
     said = estimate_histogram_rows(
         top,
         # The labels of a list are public, and so is their number. But if whoever reaches a threshold is
         # released, how many are is no public number, and nothing follows from the number of all.
-        size=None if k is None else size,
+        size=None if k is None else size or None,
         confidence=CONFIDENCE,
         simultaneous=request.simultaneous,
         capped=table.unit.max_rows is not None,
     )
     return Counted(top, labels, said, size)
+
+
+def _find_nothing(mechanism: HistogramTopK, charged: Charged) -> HistogramTop:
+    """Return the best of no labels."""
+    nothing = np.empty(0)
+    return HistogramTop(
+        indices=nothing.astype(np.int64),
+        values=nothing,
+        entries=nothing,
+        crossed=None if mechanism.threshold is None else False,
+        mechanism=mechanism,
+        **charged.nothing,
+    )
 
 
 def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 from sordino.constraints import FINITE, shown, to_fraction
+from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
 from sordino.declared import Declared
 from sordino.entropy import Entropy
@@ -222,6 +223,11 @@ class Charged:
         """Keep the private answers of a release, if it may be refined; see `Memory.begin`."""
         if self._memory is not None:
             self._memory.begin(release, fresh, answers, build)
+
+    @property
+    def nothing(self) -> dict[str, Any]:
+        """What a release says that had no label to release: nothing was drawn, so nothing is spent."""
+        return {"cost": Pure(epsilon=0), "simulated": self._entropy.simulated}
 
     def watch(self, function: Callable[..., object]) -> Callback:
         """Return a function of the caller's that may be called meanwhile: its errors are the caller's."""

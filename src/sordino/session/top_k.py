@@ -23,7 +23,7 @@ from sordino.constraints import (
 from sordino.cost import ZCDP, Cost, Pure, compose
 from sordino.data import CountQuestion
 from sordino.declared import parameter
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import InvalidParameter
 from sordino.estimators.rows import share_confidence
 from sordino.mechanisms import HybridTopK, NoisyTopK
 from sordino.session.noise_choice import (
@@ -33,6 +33,7 @@ from sordino.session.noise_choice import (
     choose_selection,
     find_terms,
     measure,
+    select_fewer,
 )
 from sordino.session.request import (
     CONFIDENCE,
@@ -178,12 +179,13 @@ class TopKRequest(Request[TopItems | TopSetItems]):
         rest = epsilon * (1 - share)
         build = partial(self._build_selection, question, size, threshold)
         choose = build(noise=self._pure_noise, epsilon=epsilon * share)
-        if threshold is not None:
+        # Whether it is known before the charge how many items are measured.
+        fixed = threshold is None and size is not None
+        if not fixed:
             check_measurable("top_k", question, rest, k)
         pure = measure(question, rest, None, k)
-        # With a threshold it is not known yet how many items are measured: a cost is reserved that covers
-        # any number of them.
-        paid: Cost = pure.cost if threshold is None else Pure(epsilon=rest)
+        # Else a cost is reserved that covers any number of them.
+        paid: Cost = pure.cost if fixed else Pure(epsilon=rest)
         terms = find_terms(
             "top_k.noise, as measure_noise,",
             table.price,
@@ -214,18 +216,28 @@ class TopKRequest(Request[TopItems | TopSetItems]):
             )
         if rho is not None:
             paid = ZCDP(rho=rho)
-        # Without a threshold exactly k items are measured, which is known before the charge.
+        if size is None:
+            # Fewer items have a larger rate of the noise: what none can have is refused before the charge.
+            _ = select_fewer(choose, 1)
         measure_all = measure(question, rest, rho, k)
 
         charged = yield Reservation(
-            (choose, measure_all if threshold is None else paid),
+            (choose, measure_all if fixed else paid),
             self.detail(),
             question.domain,
         )
         counts = charged.read(question)
-        # Labels that were assumed public are counted only now; the error must not say more about the rows.
-        if k > len(counts.labels):
-            raise DataSourceError.after_charge()
+        # Labels that were assumed public are counted only now, and may be fewer: then all of them are listed.
+        if not len(counts.labels):
+            return TopItems(
+                rows=(),
+                crossed=None if threshold is None else False,
+                confidence=CONFIDENCE,
+                together=CONFIDENCE,
+                mechanism=(choose,),
+                **charged.nothing,
+            )
+        choose = select_fewer(choose, len(counts.labels))
         top = charged.release(choose, counts.values, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed
         # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.

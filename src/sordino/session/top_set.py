@@ -9,12 +9,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sordino.constraints import shown, to_fraction
-from sordino.cost import Pure, compose
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.cost import ZCDP, Pure, compose
+from sordino.errors import InvalidParameter
 from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import JointTopK
-from sordino.session.noise_choice import choose_rho, choose_set, find_terms, measure
-from sordino.session.request import CONFIDENCE, Reservation, Steps, Table, not_listed, places
+from sordino.session.noise_choice import choose_rho, choose_set, find_terms, measure, select_fewer
+from sordino.session.request import (
+    CONFIDENCE,
+    Reservation,
+    Steps,
+    Table,
+    check_measurable,
+    not_listed,
+    places,
+    size_of,
+)
 from sordino.session.results import TopSetItem, TopSetItems
 
 if TYPE_CHECKING:
@@ -71,17 +80,30 @@ def release_set(request: TopKRequest, table: Table) -> Steps[TopSetItems]:
         # Nothing leaves the epsilons behind, so that the account keeps them.
         terms = None
     choose = choose_set(terms, said, choose, build)
-    # Exactly k items are measured, which is known before the charge.
     mechanisms: tuple[Any, ...] = (choose,)
     if pure is not None:
         mechanisms = (choose, measure(question, rest, rho, k))
+    # Exactly k items are measured, unless labels are counted only later: a cost covers any number of them.
+    parts = mechanisms
+    if size_of(question.domain) is None:
+        # Fewer items have a larger rate of the noise: what none can have is refused before the charge.
+        _ = select_fewer(choose, 1)
+        if pure is not None:
+            check_measurable("top_k", question, rest, k)
+            parts = (choose, Pure(epsilon=rest) if rho is None else ZCDP(rho=rho))
 
-    charged = yield Reservation(mechanisms, request.detail(), question.domain)
+    charged = yield Reservation(parts, request.detail(), question.domain)
     counts = charged.read(question)
-    # Labels that were assumed public are counted only now; the error must not say more about the rows.
-    if k > len(counts.labels):
-        raise DataSourceError.after_charge()
-    top = charged.release(choose, counts.values, **places(counts))
+    # Labels that were assumed public are counted only now, and may be fewer: then all of them are the set.
+    size = len(counts.labels)
+    if not size:
+        sure = None if pure is None else CONFIDENCE
+        return TopSetItems(rows=(), confidence=sure, together=sure, mechanism=mechanisms, **charged.nothing)
+    if size < k:
+        mechanisms = (select_fewer(choose, size),)
+        if pure is not None:
+            mechanisms = (*mechanisms, measure(question, rest, rho, size))
+    top = charged.release(mechanisms[0], counts.values, **places(counts))
     # In the order of the domain: another one would say more than the set.
     labels = [counts.labels[index] for index in top.indices.tolist()]
     if pure is None:

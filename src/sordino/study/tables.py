@@ -198,9 +198,7 @@ def read_source(document: Document, folder: str) -> StudySource:
             ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
         )
     limits = {name: _read_limit(document, name, said.pop(name, None)) for name in _LIMITS}
-    columns = said.get("columns")
-    if isinstance(columns, list):
-        said["columns"] = tuple(columns)
+    said = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
     form = guard(document, ("source",), lambda: CsvFormat(**said))
     place = locate_source(folder, document.expand(path, ("source", "path")))
     return StudySource(place, form, **limits)

@@ -13,7 +13,7 @@ The rules, each a function of one physical line:
 - A column is the entry of the outermost object with exactly that name. Of equal names the first counts.
 - A text is what it says, without its escapes. A number is the text that stands there, digit by digit; true
   and false are those words. The rules about types are those of CSV, and take these texts.
-- null, the empty text, a text equal to the NULL text, and a name that the object lacks are NULL. So are
+- null, the empty text, a text equal to a NULL text, and a name that the object lacks are NULL. So are
   arrays, objects, and texts with NUL or with half of a character (`\ud800`), which no text can hold.
 """
 

@@ -29,7 +29,7 @@ The rules, each a function of one physical line (so that no line can swallow, sh
   with an unbalanced quote, both dropped.
 - Fields are matched to the header by position. Missing fields are NULL, extra fields are ignored. Spaces
   belong to the field.
-- The empty field and a field equal to the NULL text are NULL, quoted or not. Every other field is text as it
+- The empty field and a field equal to a NULL text are NULL, quoted or not. Every other field is text as it
   stands.
 - In UTF-8 and UTF-16 a byte order mark that begins a line is no part of it, in any line.
 - Every file has the same header line; it is not a record.
@@ -85,8 +85,8 @@ class CsvFormat:
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
         How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header line.
         Other encodings must be converted first.
-    null : str
-        A field equal to this text is NULL, as the empty field always is.
+    null : str or tuple of str
+        A field equal to this text, or to one of them, is NULL, as the empty field always is.
     types : mapping of str to str
         Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean or text.
         A field that is no value of its type is missing. Other columns are texts; JSON lines have no others.
@@ -131,7 +131,7 @@ class CsvFormat:
     header: bool = True
     columns: tuple[str, ...] = ()
     encoding: Encoding = "utf-8"
-    null: str = ""
+    null: str | tuple[str, ...] = ""
     types: Mapping[str, str] = field(default_factory=dict, hash=False)
     decimal: str = "."
     thousands: str = ""
@@ -158,8 +158,13 @@ class CsvFormat:
                 f"{name}encoding must be utf-16-le or utf-16-be for a file without a header line, where a "
                 "byte order mark would be part of a private line; got 'utf-16'."
             )
-        if not is_unicode(self.null):
-            raise InvalidParameter(f"{name}null must be a text; got {shown(self.null)}.")
+        nulls = null_texts(self)
+        if not all(map(is_unicode, nulls)) or len(set(nulls)) < len(nulls):
+            raise InvalidParameter(
+                f"{name}null must be a text, or a tuple of different texts; got {shown(self.null)}."
+            )
+        # One form for each meaning: what is kept of two releases is compared.
+        object.__setattr__(self, "null", nulls if len(nulls) > 1 else "".join(nulls))
         # Names come from one place: the header line of the file, or this tuple.
         if self.header == bool(self.columns):
             raise InvalidParameter(
@@ -203,6 +208,12 @@ def declared_types(form: CsvFormat) -> dict[str, ColumnType]:
     return {column: column_type(f"CsvFormat.types[{column!r}]", kind) for column, kind in form.types.items()}
 
 
+def null_texts(form: CsvFormat) -> tuple[str, ...]:
+    """Return the texts that are NULL, beside the empty one."""
+    given = form.null if isinstance(form.null, tuple) else (form.null,)
+    return tuple(text for text in given if text != "")
+
+
 def marks_of(form: CsvFormat) -> Marks:
     """Return the marks in numbers."""
     return Marks(form.decimal, form.thousands)
@@ -226,7 +237,7 @@ def refuse_declarations(form: CsvFormat, what: str) -> None:
 def refuse_text_options(form: CsvFormat, what: str) -> None:
     """Refuse what says how a CSV file is written, for a format that has rules of its own for that.
 
-    Types, the NULL text and the date format are about values, and hold there as well.
+    Types, the NULL texts and the date format are about values, and hold there as well.
 
     Raises
     ------

@@ -11,11 +11,11 @@ empty):
   begins at the last one, whatever quotes say: so nothing else in a line changes whose it is. The rest of the
   line is private; without a unit all of the line is.
 - The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is empty, is
-  the NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
+  a NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
 - Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or
   (doubled) belong to a quoted field, the fields before it are read, and the rest is missing.
 - The number of a record is a decimal number in the declared marks, with or without blanks around it; one
-  beyond the floats is infinite. Anything else in its field, the NULL text included, is no number: NaN.
+  beyond the floats is infinite. Anything else in its field, a NULL text included, is no number: NaN.
 
 Of each unit the first M records count, in the order of the file. Records without a unit do not count. Records
 that do not count have no number. Where a unit's records stand is taken as public; whether they hold a number
@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Literal, NamedTuple, final
 
@@ -40,6 +41,7 @@ from sordino.data.csv.lines import (
     CsvFormat,
     declared_types,
     marks_of,
+    null_texts,
     public_text,
     quoted_fields,
     shortened_blocks,
@@ -172,24 +174,24 @@ def _read_unquoted_records(
     # By the rules only the first MiB of a line is read: lines that may have more go that way.
     if max(map(len, lines)) > LONGEST:
         return None
-    delimiter, null = form.delimiter.encode(), _encode_null_text(form)
+    delimiter, nulls = form.delimiter.encode(), _encode_null_texts(form)
     units: list[bytes | None] = []
     if fields.unit is not None:
         sides = [_split_off_unit(line, delimiter, fields.unit) for line in lines]
-        units = [None if not unit or unit == null else unit for unit, _ in sides]
+        units = [None if not unit or unit in nulls else unit for unit, _ in sides]
         lines = [private for _, private in sides]
     place, matches, plain = fields.number, _number_matcher(form), _number_writer(form)
     # Split no farther than the field that is wanted: a line may hold very many delimiters.
     split = [line.split(delimiter, place + 1) for line in lines]
     texts = [parts[place] if len(parts) > place else b"" for parts in split]
     return np.array(
-        [float(plain(text)) if matches(text) and text != null else math.nan for text in texts]
+        [float(plain(text)) if matches(text) and text not in nulls else math.nan for text in texts]
     ), units
 
 
 def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
     """Return number and unit of each line, by the rules, one after the other."""
-    delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _encode_null_text(form)
+    delimiter, quote, nulls = form.delimiter.encode(), form.quote.encode(), _encode_null_texts(form)
     numbers, units = list[float](), list[bytes | None]()
     matches, plain = _number_matcher(form), _number_writer(form)
     for line in block.split(b"\n")[:-1]:
@@ -199,10 +201,10 @@ def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tupl
             unit, private = _split_off_unit(private, delimiter, fields.unit)
             # The field of the unit alone decides whose record it is (docs/decisions/0011).
             name = public_text(unit, quote) if len(unit) <= LONGEST else None
-            units.append(None if not name or name == null else name)
+            units.append(None if not name or name in nulls else name)
         # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
         field = next(islice(quoted_fields(private[:LONGEST], delimiter, quote), fields.number, None), None)
-        known = field is not None and field != null and matches(field)
+        known = field is not None and field not in nulls and matches(field)
         numbers.append(float(plain(field)) if field is not None and known else math.nan)
     return np.array(numbers), units
 
@@ -233,9 +235,11 @@ def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"
     return (field, private) if found else (b"", line)
 
 
-def _encode_null_text(form: CsvFormat) -> bytes:
-    """Return the NULL text as bytes; one that the encoding lacks stands in no field."""
-    try:
-        return form.null.encode(line_encoding(form.encoding))
-    except UnicodeEncodeError:
-        return b""
+def _encode_null_texts(form: CsvFormat) -> frozenset[bytes]:
+    """Return the NULL texts as bytes."""
+    nulls = set[bytes]()
+    for text in null_texts(form):
+        # One that the encoding lacks stands in no field.
+        with suppress(UnicodeEncodeError):
+            nulls.add(text.encode(line_encoding(form.encoding)))
+    return frozenset(nulls)

@@ -22,6 +22,7 @@ from sordino.data.csv.lines import (
     declared_types,
     empty_unreadable_fields,
     kept_blocks,
+    null_texts,
 )
 from sordino.data.csv.typed_fields import rehearse_types, write_typed
 from sordino.data.sources.arrow_stream import TextStream
@@ -140,7 +141,7 @@ def lend_texts(
     engine.connection.register("lines", stream)
     # Each field comes with a second text behind it, so fields are the 1st, 3rd, 5th, ... entry.
     fields = [
-        f"{_write_field_or_null(f'texts[{2 * place + 1}]', form.null)} AS f{index}"
+        f"{_write_field_or_null(f'texts[{2 * place + 1}]', null_texts(form))} AS f{index}"
         for place, index in enumerate(places)
     ]
     fields += [f"{looked_up} AS f{index}" for index, looked_up in beside.items()]
@@ -178,10 +179,11 @@ def _cut_block(block: bytes, most: int) -> Iterator[bytes]:
         yield block[start:stop]
 
 
-def _write_field_or_null(text: str, null: str) -> str:
-    # Both tests see the text without its quotes: a quoted field is NULL where a bare one would be.
-    empty = f"nullif({text}, '')"
-    return f"nullif({empty}, {literal(null)})" if null else empty
+def _write_field_or_null(text: str, nulls: tuple[str, ...]) -> str:
+    # All tests see the text without its quotes: a quoted field is NULL where a bare one would be.
+    for null in ("", *nulls):
+        text = f"nullif({text}, {literal(null)})"
+    return text
 
 
 def column_kinds(form: CsvFormat, names: Sequence[str]) -> tuple[ColumnType, ...]:

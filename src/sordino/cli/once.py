@@ -1,0 +1,61 @@
+"""The base of every command: nothing that was said is dropped, so an option is given once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+
+from sordino.errors import InvalidParameter
+
+
+class Command(click.Command):
+    """A command that refuses a repeated option, of which click would take the last one in silence.
+
+    It looks at what was typed, before any value is read. So the rule holds for every option that a command
+    has, and nobody has to think of it.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the arguments.
+
+        Raises
+        ------
+        InvalidParameter
+            If an option is given twice, or of a list one value.
+        """
+        refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+    """Refuse arguments in which an option stands twice, however it is spelled.
+
+    Raises
+    ------
+    InvalidParameter
+        If one does; or a value of an option, or an argument, that is a list.
+    """
+    # A copy: click takes the arguments out of their list.
+    typed, _, order = command.make_parser(ctx).parse_args(list(args))
+    # Help and version hand no value to the command, and end it.
+    if any(not one.expose_value for one in order):
+        return
+    for one, times in Counter(order).items():
+        name = "/".join((*one.opts, *one.secondary_opts))
+        if isinstance(one, click.Argument):
+            name = one.human_readable_name
+        if one.multiple or one.nargs < 0:
+            values = typed[one.name or ""]
+            # An argument that was left out is no list.
+            if isinstance(values, list | tuple) and len(set(values)) < len(values):
+                raise InvalidParameter(
+                    f"{name} must be given each value once; got one of them twice. Leave it out, or give "
+                    "the one that was meant."
+                )
+        elif times > 1:
+            way = "" if getattr(one, "is_flag", False) else ", or run the command once for each value"
+            raise InvalidParameter(
+                f"{name} must be given at most once; got it {times} times. Keep one of them{way}."
+            )
