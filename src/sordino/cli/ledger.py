@@ -379,7 +379,7 @@ def _create_account(wanted: AccountOptions) -> None:
     require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
     budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures)
     _check_consent(wanted)
-    reading = _check_source(wanted)
+    _check_source(wanted)
     made = Ledger.create(
         wanted.url,
         account=wanted.account,
@@ -387,7 +387,6 @@ def _create_account(wanted: AccountOptions) -> None:
         budget=budget,
         adjacency=wanted.adjacency,
         source=wanted.source,
-        reading=reading,
     )
     _write_account(made, wanted.form, charges=False)
 
@@ -404,22 +403,19 @@ def _check_consent(wanted: AccountOptions) -> None:
     require_small_delta(wanted.delta, wanted.size_hint, given=wanted.consent)
 
 
-def _check_source(wanted: AccountOptions) -> str:
+def _check_source(wanted: AccountOptions) -> None:
     """Refuse a source that cannot be opened or lacks the column of the unit; no row is read.
 
     An account keeps both for its whole life, so a slip of the pen would make it one that nothing can charge.
-    Return how that column is read, if its type was declared; otherwise the first charge says it.
     """
     if wanted.not_yet or has_no_place(wanted.source):
-        return ""
+        return
     # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.cli.work import make_csv_format
-    from sordino.data import PrivacyUnit, open_source
-    from sordino.data.questions.reading import describe_unit_reading
+    from sordino.data import open_source
 
-    form = make_csv_format(wanted.csv)
     try:
-        source = open_source(wanted.source, csv=form)
+        source = open_source(wanted.source, csv=make_csv_format(wanted.csv))
     except (DataSourceError, UnsupportedBackend) as error:
         raise type(error)(
             f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME for what is "
@@ -428,9 +424,6 @@ def _check_source(wanted: AccountOptions) -> str:
     # No line of JSON names all columns: there the unit is declared with each release.
     if wanted.unit is not None and not source.declared:
         source.label_index(wanted.unit, "--unit")
-    if wanted.unit not in form.types:
-        return ""
-    return describe_unit_reading(source, PrivacyUnit(wanted.unit), form)
 
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
