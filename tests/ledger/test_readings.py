@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ledger.older import reserve_as_before, take_back
-from ledger.test_races import race
 
 from ledger.fakes import make, raw
+from ledger.older import reserve_as_before, take_back
+from ledger.test_races import race
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger, schema
@@ -99,7 +99,10 @@ def test_of_two_first_charges_at_once_with_two_readings_one_is_refused(place, sh
         ]
         assert race(calls) == ["LedgerConflict"] * 3 + ["won"] * 3
         said = {
-            event.detail["reading"] for payer in payers for event in payer.history() if event.kind == "reserve"
+            event.detail["reading"]
+            for payer in payers
+            for event in payer.history()
+            if event.kind == "reserve"
         }
         assert said == {parent.statement().reading}
         assert all(payer.verify().sound for payer in payers)
@@ -113,7 +116,7 @@ def test_without_the_condition_both_are_charged(place, monkeypatch):
     broken = replace(schema.RESERVE, statements=(first.replace(condition, ""), *rest[:-1]))
     monkeypatch.setattr(schema, "RESERVE", broken)
     if place.startswith("postgresql:"):
-        from sordino.ledger.store import postgres  # noqa: PLC0415 - its driver is an extra
+        from sordino.ledger.store import postgres
 
         monkeypatch.setattr(postgres, "OPERATIONS", (broken, *schema.OPERATIONS[1:]))
     ledger = make(place, 1)

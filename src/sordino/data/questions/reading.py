@@ -63,7 +63,9 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     if "columns" in said:
         # Without a header a column is a place in the line; what the others are called decides nothing.
         said["columns"] = f"column {form.columns.index(unit.column) + 1}"
-    return ", ".join((f"{source.kind} {kind}", *(f"{name} {json.dumps(said[name])}" for name in sorted(said))))
+    return ", ".join(
+        (f"{source.kind} {kind}", *(f"{name} {json.dumps(said[name])}" for name in sorted(said)))
+    )
 
 
 def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
