@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
+from unicodedata import category
 
 from sordino._version import __version__
 from sordino.errors import InvalidParameter, LedgerError
@@ -230,11 +231,21 @@ def describe_receipt(receipt: Receipt | None) -> list[str]:
 
 
 def escape_controls(text: str) -> str:
-    """Return a text in which control characters are spelled out.
+    """Return a text in which control characters are spelled out, as Python writes them.
 
-    A label must not steer the terminal or break a row.
+    A label must not steer the terminal, turn the direction of what follows, or break a row. Blanks of all
+    kinds stay, as do the two joiners that some alphabets need.
     """
     # Nearly every text is printable, and then it stays as it is.
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c.encode("unicode_escape").decode() if steers(c) else c for c in text)
+
+
+def steers(character: str) -> bool:
+    """Tell whether a terminal obeys a character, or the text around it does."""
+    return category(character) in _STEERING and character not in "\u200c\u200d"
+
+
+_STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Categories of Unicode: controls, formats, halves of characters, separators of lines and paragraphs."""

@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sordino.sheet import Sheet
+from sordino.sheet import Sheet, escape_controls, steers
 
-# Control characters beyond ASCII, and signs that turn the direction of what follows.
-_MORE_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Every character that JSON has left as it is and that is no plain one of ASCII.
+_OTHER_CHARACTERS = re.compile(r"[^\x20-\x7e\n]")
+# By which a cell begins that a spreadsheet computes: also in the wide letters of East Asia.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?", re.ASCII)
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
     "standard_error",
@@ -72,15 +75,30 @@ def encode_json(value: Any, *, indent: int | None = None) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     # They stand inside of strings alone.
-    return _MORE_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _OTHER_CHARACTERS.sub(
+        lambda found: json.dumps(found[0])[1:-1] if steers(found[0]) else found[0], text
+    )
 
 
 def format_csv_line(values: Iterable[Any]) -> str:
-    """Return one line of CSV without its end; a label with a CR or LF is quoted."""
+    """Return one line of CSV without its end, which neither a terminal nor a spreadsheet obeys."""
     written = io.StringIO()
-    # With this end of line the writer quotes a field that holds either of its two characters.
-    csv.writer(written, lineterminator="\r\n").writerow([format_cell(value) for value in values])
-    return written.getvalue().removesuffix("\r\n")
+    csv.writer(written, lineterminator="").writerow([_disarm(value) for value in values])
+    return written.getvalue()
+
+
+def _disarm(value: Any) -> str:
+    """Return a cell of CSV: what a text would do to who looks at it is spelled out, or told to be a text.
+
+    Control characters are written as in a table. A text that a spreadsheet would compute gets an apostrophe
+    in front, by which these programs know a text; a number is none that does any harm. JSON has texts as
+    they are.
+    """
+    cell = format_cell(value)
+    if not isinstance(value, str | list):
+        return cell
+    shown = escape_controls(cell)
+    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(shown) else shown
 
 
 def format_cell(value: Any, digits: int | None = None) -> str:

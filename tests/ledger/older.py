@@ -8,7 +8,7 @@ from typing import Any
 from ledger.fakes import raw
 from sordino.ledger import schema
 from sordino.ledger.history import chained
-from sordino.ledger.store import postgres, sqlite
+from sordino.ledger.store import postgres, sqlite, sqlite_schema
 
 # What schemas 2 and 3 had for an account.
 OLD_COLUMNS = "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head"
@@ -30,7 +30,7 @@ OLD_ACCOUNT = """CREATE TABLE old_account (
 NEWER_TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%_insert'"
 TABLES = {"charge": schema.CHARGE_TABLE, "event": schema.EVENT_TABLE}
 ADDED = {
-    name: [column for column, *_ in schema.RENYI_COLUMN.findall(table)]
+    name: [column for column, *_ in schema.ADDED_COLUMN.findall(table)]
     for name, table in {**TABLES, "account": schema.ACCOUNT_TABLE}.items()
 }
 
@@ -61,11 +61,17 @@ def reserve_as_before(url: str, parameters: dict[str, Any]) -> None:
 
 
 def take_back(url: Any, version: int) -> None:
-    """Make a ledger one of schema 2, which kept no releases, or 3, which had no accounts with a delta."""
+    """Make a ledger one of an older schema.
+
+    2 kept no releases, 3 had no accounts with a delta, and 4 did not know how the column of a unit is read.
+    """
     sqlite.close_all()
     postgres.close_waiting()
     url = str(url)
     statements = []
+    if version == 4:
+        _take_back_reading(url)
+        return
     if url.startswith("postgresql:"):
         # To drop a column drops what was asked of it; the functions are replaced whatever they do.
         statements += [f"ALTER TABLE ~{name} DROP COLUMN {c}" for name in ADDED for c in ADDED[name]]
@@ -92,3 +98,16 @@ def take_back(url: Any, version: int) -> None:
             statements.append("DROP TABLE kept")
     for statement in statements:
         raw(url, statement)
+
+
+def _take_back_reading(url: str) -> None:
+    if url.startswith("postgresql:"):
+        raw(url, "ALTER TABLE ~account DROP COLUMN reading")
+        raw(url, "UPDATE ~ledger SET version = 4")
+        return
+    trigger = sqlite_schema._KEEP_FROM_OLDER[0]
+    start, end = trigger.index(" OR (reading"), trigger.index(" OR (successor")
+    raw(url, "DROP TRIGGER event_insert")
+    raw(url, trigger[:start] + trigger[end:])
+    raw(url, "ALTER TABLE account DROP COLUMN reading")
+    raw(url, "PRAGMA user_version = 4")

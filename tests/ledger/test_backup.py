@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import sqlite3
+import stat
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +20,7 @@ from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.ledger.store import backup, sqlite
+from sordino.ledger.store.backup import _find_rights
 
 TINY = Fraction(1, 10**6)
 
@@ -166,3 +170,66 @@ def test_a_ledger_on_a_server_says_what_copies_it(server, tmp_path):
     with pytest.raises(InvalidParameter, match="pg_dump --schema=sordino"):
         ledger.backup(tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
+
+
+# ---- rights --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rights", [0o600, 0o640, 0o660, 0o644, 0o604, 0o400])
+def test_nobody_may_read_a_copy_who_may_not_read_the_ledger(tmp_path, monkeypatch, rights):
+    """From its first byte on: what was kept in the ledger is in the copy."""
+    ledger = make(tmp_path / "budget.db")
+    ledger.reserve(Pure(epsilon=TINY))
+    sqlite.close_all()
+    Path(ledger.url).chmod(rights)
+    seen, replace = [], Path.replace
+
+    def watch(self, target):
+        seen.append(stat.S_IMODE(self.stat().st_mode))
+        return replace(self, target)
+
+    connect = sqlite3.connect
+
+    def connected(name, *arguments, **options):
+        seen.extend(stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "copies").iterdir())
+        return connect(name, *arguments, **options)
+
+    (tmp_path / "copies").mkdir()
+    monkeypatch.setattr(Path, "replace", watch)
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    before = os.umask(0)
+    try:
+        ledger.backup(tmp_path / "copies" / "copy.db")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "copies" / "copy.db").stat().st_mode) == rights | 0o600
+    assert len(seen) >= 3
+    assert {mode & ~(rights | 0o600) for mode in seen} == {0}
+
+
+@pytest.mark.parametrize(
+    ("rights", "left"),
+    [(0o660, 0o600), (0o644, 0o644), (0o664, 0o644), (0o604, 0o600), (0o600, 0o600), (0o646, 0o644)],
+)
+def test_a_copy_of_another_group_gives_that_group_what_everybody_has(tmp_path, rights, left):
+    """It belongs to the group of whoever makes it, or of its folder; those of the ledger's group are others there."""
+    file = tmp_path / "budget.db"
+    file.touch()
+    file.chmod(rights)
+    elsewhere = SimpleNamespace(st_gid=file.stat().st_gid + 1)
+    assert oct(_find_rights(file, elsewhere)) == oct(left)
+
+
+def test_a_journal_loses_the_rights_that_its_file_has_lost(tmp_path):
+    """It holds old pages, and stays after each write."""
+    ledger = make(tmp_path / "budget.db")
+    ledger.reserve(Pure(epsilon=TINY))
+    sqlite.close_all()
+    journal = Path(f"{ledger.url}-journal")
+    journal.chmod(0o644)
+    Path(ledger.url).chmod(0o600)
+    ledger.reserve(Pure(epsilon=TINY))
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+    journal.unlink()
+    ledger.reserve(Pure(epsilon=TINY))
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600

@@ -189,7 +189,7 @@ def test_every_write_is_synchronous(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Connection, **k))
     with make(tmp_path / "budget.db").reserve(Pure(epsilon=0.1)) as charge:
         charge.draw(Pure(epsilon=0.1))
-    assert len(modes) == 2 + 3 + 3 + 3
+    assert len(modes) == 2 + 4 + 3 + 3
     assert set(modes) == {("persist", 3)}
 
 

@@ -504,7 +504,7 @@ def test_other_facts_are_convicted_whoever_says_them(of_rhos, facts, meter):
 
 def asked_for(ledger, cost):
     """Return what a client tells the ledger when it reserves a cost."""
-    given = dict.fromkeys(("label", "unit", "source", "adjacency", "detail"))
+    given = dict.fromkeys(("label", "unit", "source", "adjacency", "reading", "detail"))
     *_, parameters = request(ledger._pages.facts, [cost], **given, allow_approximate=False)
     return parameters
 

@@ -217,6 +217,7 @@ def test_a_charge_of_another_meter_is_refused_by_the_database(place):
         "failing": 0,
         "impure": 0,
         "alpha": "",
+        "reading": "",
         "digest": "9f" * 32,
         "lock": "9f" * 32,
         "body": "{}",

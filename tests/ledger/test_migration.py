@@ -16,7 +16,10 @@ import pytest
 from ledger.fakes import REAL, Mechanism, child, finished, in_child, raw, refused, spent
 from ledger.faults import Counter, failing
 from sordino.errors import LedgerConflict
-from sordino.ledger import Ledger
+from sordino.ledger import (
+    Ledger,
+    schema,
+)
 from sordino.ledger.store import sqlite
 
 SCHEMA_1 = """
@@ -155,7 +158,7 @@ def check_migrated(path):
         for e in history(path, n)
     ]
     assert sorted(drawn) == sorted(DRAWS)
-    assert raw(path, "PRAGMA user_version") == [(4,)]
+    assert raw(path, "PRAGMA user_version") == [(schema.VERSION,)]
     assert {name for (name,) in raw(path, "SELECT name FROM sqlite_master WHERE type = 'table'")} == {
         "account",
         "charge",
@@ -254,9 +257,9 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
             sqlite.close_all()
 
         assert in_child(killed) == -9
-        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (4,)], counter.seen[
-            fatal
-        ]
+        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (schema.VERSION,)], (
+            counter.seen[fatal]
+        )
         if fatal % 21 == 0 or fatal >= commit - 1:
             check_migrated(path)
             sqlite.close_all()

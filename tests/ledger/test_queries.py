@@ -70,6 +70,8 @@ def test_what_is_asked_does_not_grow_with_the_history(place, counted):
     assert before["whole"] <= 3 * (1 if place.startswith("postgresql:") else 8)
 
 
+WAY_UP = "SCAN up"
+"""From a share to the account on top: as many rows as there are accounts on that way."""
 QUESTIONS = {"ACCOUNT": schema.ACCOUNT, "ONE_CHARGE": schema.ONE_CHARGE, "EVENTS": schema.EVENTS}
 
 
@@ -84,7 +86,7 @@ def test_questions_use_an_index_in_sqlite(tmp_path, name):
     plan = [row[-1] for row in connection.execute("EXPLAIN QUERY PLAN " + sql, given)]
     connection.close()
     assert plan
-    assert not [step for step in plan if step.startswith("SCAN")]
+    assert not [step for step in plan if step.startswith("SCAN") and step != WAY_UP]
     assert any("PRIMARY KEY" in step or "INDEX" in step for step in plan)
     if name != "ACCOUNT":  # an event is found by its number, not among all of its account
         assert any("number" in step for step in plan)
@@ -115,7 +117,8 @@ def test_operations_use_an_index_in_sqlite(tmp_path, operation):
     given = {name: 0 if kind == "bigint" else "x" for name, kind in operation.parameters.items()}
     for statement in operation.statements:
         for row in connection.execute("EXPLAIN QUERY PLAN " + rendered(statement, "", ":@"), given):
-            assert not row[-1].startswith("SCAN ") or "CONSTANT ROW" in row[-1], (statement, row)
+            found = not row[-1].startswith("SCAN ") or "CONSTANT ROW" in row[-1] or row[-1] == WAY_UP
+            assert found, (statement, row)
     connection.close()
 
 

@@ -440,7 +440,7 @@ def test_an_older_ledger_gets_the_sums_and_loses_nothing(place, version):
 
 def as_before(ledger, cost):
     """Return what a client of schema 2 or 3 tells a file when it charges."""
-    given = dict.fromkeys(("label", "unit", "source", "adjacency", "detail"))
+    given = dict.fromkeys(("label", "unit", "source", "adjacency", "reading", "detail"))
     *_, parameters = request(ledger._pages.facts, [cost], **given, allow_approximate=False)
     return {name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock", "body")}
 

@@ -205,6 +205,7 @@ FACTS = {
     "adjacency": "add-remove",
     "unit": 'column "customer"',
     "source": "/data/orders.parquet",
+    "reading": "csv text",
     "alpha": "",
 }
 
@@ -310,6 +311,8 @@ def test_one_id_is_one_charge(owner, charger):
 def test_another_meter_adjacency_unit_or_source_is_refused_by_the_function(owner, charger):
     reserve = next(operation for operation in OPERATIONS if operation.name == "reserve")
     charge = {**FACTS, "account": "orders", "amount": 10}
+    # The first reading that is said is the account's own.
+    raw(owner, "UPDATE ~account SET reading = 'csv text'")
     for name in FACTS:
         assert called(charger, reserve, **{**charge, name: "zcdp"}) is False
     assert called(charger, reserve, **{**charge, "account": "other"}) is False

@@ -238,8 +238,8 @@ def test_schemas_that_are_not_this_ledgers_are_left_alone(server):
         ("CREATE SCHEMA sordino", "is not a ledger; it was left as it is"),
         ("CREATE TABLE sordino.ledger (version BIGINT)", "schema None but"),
         (
-            "INSERT INTO sordino.ledger VALUES (5)",
-            "has schema 5 but this version of sordino knows schema 4; use a newer sordino",
+            "INSERT INTO sordino.ledger VALUES (6)",
+            "has schema 6 but this version of sordino knows schema 5; use a newer sordino",
         ),
     ):
         raw(server, sql)

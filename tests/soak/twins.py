@@ -89,7 +89,7 @@ def forgotten_flag() -> None:
     """That something had no epsilon is known of the last charge alone: then the epsilons of the others count again."""
     after = schema._TAKEN | {"impure": ":impure"}
     update, event = schema._Change(kind="reserve", charge=":charge", after=after).written(":account")
-    first, charge, _ = schema.RESERVE.statements
+    first, charge, *_ = schema.RESERVE.statements
     fits = first[first.index(" WHERE name = :account AND meter") :].replace("impure + :impure", ":impure")
     _put_reserve(update + fits, charge, event)
     _put_rule("impure = 0 AND pure_spent <= pure_limit", "pure_spent <= pure_limit")

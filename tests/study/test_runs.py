@@ -189,6 +189,64 @@ def test_a_second_start_pays_nothing_and_writes_the_same(tmp_path):
     assert spent(tmp_path) == 2
 
 
+COMPARED = ("results.json", "customers.csv", "best_sellers.csv", "turnover.csv", "statement.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        *((name, "edited") for name in COMPARED),
+        *(("results.json", "cut"), ("customers.csv", "gone"), ("statement.yaml", "gone")),
+        *(("customers.csv", "unreadable"), ("statement.yaml", "unreadable")),
+    ],
+)
+def test_an_edited_folder_of_a_finished_run_is_not_believed(tmp_path, name, change):
+    study = sd.Study.load(put_shop(tmp_path))
+    first = study.run(run_id="monday", output=tmp_path / "out")
+    file = tmp_path / "out" / name
+    written = file.read_text(encoding="utf-8")
+    if change == "gone":
+        file.unlink()
+    elif change == "unreadable":
+        file.write_bytes(b"\xff" + written.encode())
+    elif change == "cut":
+        file.write_text(written[: len(written) // 2], encoding="utf-8")
+    else:
+        # One digit of a figure; what says whose run it is stays.
+        place = max(written.rfind(digit) for digit in "123456789")
+        place = written.index('"rows"') if name == "results.json" else place
+        place = next(at for at in range(place, len(written)) if written[at] in "12345678")
+        file.write_text(written[:place] + "9" + written[place + 1 :], encoding="utf-8")
+    says = (
+        "The folder of a run must not be there yet" if name == "results.json" and change != "edited" else name
+    )
+    with pytest.raises(sd.InvalidParameter, match=re.escape(says)):
+        study.run(run_id="monday", output=tmp_path / "out")
+    assert spent(tmp_path) == 2
+    (tmp_path / "out").rename(tmp_path / "moved")
+    again = study.run(run_id="monday", output=tmp_path / "out")
+    assert (again.paid, again.releases) == (False, first.releases)
+    assert study.run(run_id="monday", output=tmp_path / "out").releases == first.releases
+
+
+def test_a_folder_of_another_version_is_compared_by_its_results(tmp_path):
+    """That version may have written the tables otherwise."""
+    study = sd.Study.load(put_shop(tmp_path))
+    study.run(run_id="monday", output=tmp_path / "out")
+    results = tmp_path / "out" / "results.json"
+    ours = f'"version": "{sd.__version__}"'
+    head, mark, tail = results.read_text(encoding="utf-8").rpartition(ours)
+    assert mark
+    results.write_text(f'{head}"version": "0.0.1"{tail}', encoding="utf-8")
+    (tmp_path / "out" / "turnover.csv").write_text("value\n1.0\n", encoding="utf-8")
+    assert not study.run(run_id="monday", output=tmp_path / "out").paid
+    results.write_text(
+        results.read_text(encoding="utf-8").replace('"estimate": 3', '"estimate": 4', 1), encoding="utf-8"
+    )
+    with pytest.raises(sd.InvalidParameter, match=r"results\.json in"):
+        study.run(run_id="monday", output=tmp_path / "out")
+
+
 def test_each_day_is_another_run_and_each_study_has_its_own(tmp_path, monkeypatch):
     path = put_shop(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -10,11 +10,14 @@ from typing import Any, final
 
 import click
 
+from sordino.sheet import escape_controls
+
 
 def say(text: str) -> None:
     """Write a sentence to stderr if it takes one; it may be full, or its reader may have gone."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        # Names of files and columns stand in it, and may hold anything.
+        click.echo("\n".join(map(escape_controls, text.split("\n"))), err=True)
 
 
 @final

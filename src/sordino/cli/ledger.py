@@ -443,6 +443,7 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
             f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
             f"{statement['source']}."
         ),
+        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
         # What all of it may teach a reader, once it is spent.
         *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
         *_say_renyi(statement),

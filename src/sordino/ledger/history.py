@@ -18,6 +18,8 @@ from sordino.ledger.renyi import NO_LIMITS, NOTHING, RHO_ORDER, Amounts, Limits,
 class Account(NamedTuple):
     """One row of `account`: its facts never change, only limits and sums, number and head do.
 
+    `reading` is said once, by whoever makes the account or by its first charge, and stays.
+
     From `alpha` on for an account that keeps deltas. One of rhos that does so is kept as one of the meter
     "renyi" with the order `RHO_ORDER`: its events have the same sums.
     """
@@ -42,6 +44,8 @@ class Account(NamedTuple):
     failing_limit: int = 0
     impure: int = 0
     successor: str = ""
+    reading: str = ""
+    """How the column of the unit is read; of an account and its shares there is one. Empty: nobody said."""
 
     @property
     def limits(self) -> Limits:
@@ -141,6 +145,9 @@ def digest_of(facts: Mapping[str, Any], account: Account) -> str:
     # With the facts of the account: the same release for other people is another one.
     covered = {name: facts[name] for name in ("label", "detail", "charges")}
     about = {name: getattr(account, name) for name in ("name", "meter", "adjacency", "unit", "source")}
+    # What an older version charged says nothing of it.
+    if facts.get("reading"):
+        covered["reading"] = facts["reading"]
     return chained(json.dumps({**covered, "account": about}, allow_nan=False, sort_keys=True))
 
 
@@ -338,6 +345,7 @@ class Replay:
     problems: list[str] = field(default_factory=list)
     met: bool = False
     successor: str = ""
+    readings: set[str] = field(default_factory=set)
 
     def play(self, row: Row) -> None:
         """Take the next event."""
@@ -388,6 +396,8 @@ class Replay:
             self._wrong("there are events before the first or after the last one of the account")
         if (account.sums, account.limits, account.successor) != (self.spent, self.limits, self.successor):
             self._wrong("the account states another sum or limit than its events have")
+        if self.readings - {account.reading}:
+            self._wrong("a charge reads the column of the unit otherwise than the account does")
         now = {key: tuple(rest) for key, *rest in charges}
         if now != {key: charged.row() for key, charged in self.charges.items()}:
             self._wrong("the charges of the account are not those of its events")
@@ -414,6 +424,8 @@ class Replay:
         # The first event makes the account, and no other one does. After it was taken over, what is open
         # ends, and nothing begins.
         amounts = amounts_of_row(row)
+        if body.get("reading"):
+            self.readings.add(body["reading"])
         misplaced = (row.kind == "create") != (row.number == 1)
         if misplaced or min(amounts) < 0 or (self.successor and row.kind in _BEGINNINGS):
             return False

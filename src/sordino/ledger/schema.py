@@ -28,7 +28,7 @@ from typing import final
 
 from sordino.ledger.renyi import LARGEST
 
-VERSION = 4
+VERSION = 5
 OLDEST_READ = 2
 """A file of this schema is read as it is, and brought up to date by the first write; an older one at once."""
 # The parameters that are texts; all others are whole numbers.
@@ -44,6 +44,7 @@ _TEXT_PARAMETERS = frozenset(
         "adjacency",
         "unit",
         "source",
+        "reading",
         "digest",
         "lock",
         "key",
@@ -65,7 +66,8 @@ ACCOUNT_CHECKS = (
 TABLES = (
     # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts, then what
     # was spent and what may be. A share of an account has the `pure_limit` -1 if it has none. `successor` is
-    # the account that has taken this one over.
+    # the account that has taken this one over. `reading` is how the column of the unit is read, empty until
+    # a charge says it; of an account and its shares the one on top keeps it (`_READING`).
     f"""CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -87,6 +89,7 @@ TABLES = (
     failing_limit BIGINT NOT NULL DEFAULT 0,
     impure BIGINT NOT NULL DEFAULT 0,
     successor TEXT NOT NULL DEFAULT '',
+    reading TEXT NOT NULL DEFAULT '',
     CHECK ({"), CHECK (".join(ACCOUNT_CHECKS)})
 )""",
     # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was reserved.
@@ -139,8 +142,10 @@ TABLES = (
 )""",
 )
 ACCOUNT_TABLE, CHARGE_TABLE, EVENT_TABLE, KEPT_TABLE = TABLES
-RENYI_COLUMN = re.compile(r"^    (\w+) (\w+ NOT NULL DEFAULT (\S+)),$", re.MULTILINE)
-"""A column that schema 4 has added to a table, with its type and its value in what is older."""
+ADDED_COLUMN = re.compile(r"^    (\w+) (\w+ NOT NULL DEFAULT (\S+)),$", re.MULTILINE)
+"""A column that schema 4 or 5 has added to a table, with its type and its value in what is older."""
+READING_COLUMN = "reading"
+"""The one that schema 5 has added."""
 
 
 @final
@@ -286,19 +291,38 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     )
 
 
+# The account at the end of the way from a share to what gave it, and from there to what has taken it over:
+# charges of all of them add up for one person, so that all of them read its column alike.
+_UP = (
+    "WITH RECURSIVE up (name, next) AS (SELECT a.name, coalesce(a.parent, nullif(a.successor, ''))"
+    " FROM ~account AS a WHERE a.name = :account"
+    " UNION SELECT a.name, coalesce(a.parent, nullif(a.successor, ''))"
+    " FROM ~account AS a JOIN up ON a.name = up.next)"
+)
+# In a damaged file the way may have no end; then nothing is kept there.
+_READING = (
+    f"coalesce(({_UP} SELECT top.reading FROM ~account AS top JOIN up ON top.name = up.name"
+    " WHERE up.next IS NULL), '')"
+)
 _reserve, _reserved = _Change(kind="reserve", charge=":charge", after=_TAKEN).written(":account")
 RESERVE = Operation(
     "reserve",
     (
         # The one decision: only if it fits, and only if the account is still what the caller took it for.
         f"{_reserve} WHERE name = :account AND meter = :meter AND alpha = :alpha"
-        f" AND adjacency = :adjacency AND unit = :unit AND source = :source{_FITS}",
+        f" AND adjacency = :adjacency AND unit = :unit AND source = :source"
+        f" AND (:reading = '' OR {_READING} IN ('', :reading)){_FITS}",
         # `number` is that of the event of this reservation, which the row of the account has just counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure)"
         " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0, :pure, :failing, :impure"
         " FROM ~account WHERE name = :account",
         _reserved,
+        # The first one that is said stays. Of two that come at once under one account on a server the second
+        # finds that of the first here, breaks the rule of the column, and then nothing of it has happened.
+        "UPDATE ~account SET reading = CASE WHEN reading = '' THEN :reading END"
+        f" WHERE :reading <> '' AND reading <> :reading AND name = ({_UP} SELECT up.name FROM up"
+        " WHERE up.next IS NULL)",
     ),
     charging=True,
 )
@@ -361,8 +385,8 @@ def _first_event_hash(
 CREATE = Operation(
     "create_account",
     (
-        f"INSERT INTO ~account (name, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " VALUES (:account, :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
+        f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
+        " VALUES (:account, :reading, :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
         f" :amount, 0, {_FIRST_PURE_LIMIT}, :failing, 1, {_first_event_hash(':meter')})"
         # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",
@@ -422,8 +446,8 @@ CONVERT = Operation(
         f"{_close} WHERE name = :account AND head = :last AND successor = '' AND parent IS NULL"
         " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
         _closed,
-        f"INSERT INTO ~account (name, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " SELECT :child, :meter, :epsilon, :delta, adjacency, unit, source, :alpha, :failures,"
+        f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
+        " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha, :failures,"
         " :most, 0, :mostpure, :mostfailing, 1, "
         + _first_event_hash(":meter", amount=":most", amounts=_NEW_LIMITS, pure_limit=":mostpure")
         + " FROM ~account WHERE name = :account",
@@ -449,7 +473,7 @@ OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT
 ACCOUNTS = "SELECT name FROM ~account"
 ACCOUNT = (
     "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head,"
-    f" alpha, failures, {', '.join(_SUMS)}, successor FROM ~account WHERE name = :account"
+    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account WHERE name = :account"
 )
 CHILDREN = "SELECT name, allowance, pure_limit, failing_limit FROM ~account WHERE parent = :account"
 _SELECT_CHARGES = (

@@ -12,6 +12,7 @@ from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
 from sordino.data import CsvFormat, PrivacyUnit, Source
+from sordino.data.questions.reading import describe_unit_reading
 from sordino.data.sources.open import share_readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
@@ -297,9 +298,19 @@ class Desk:
         return self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
 
     @property
+    def reading(self) -> str:
+        """How the source reads whose a row is."""
+        return describe_unit_reading(self.source, self.unit, self.form)
+
+    @property
     def _about(self) -> dict[str, Any]:
         """What a charge is about: the account is compared with it."""
-        return {"unit": self.unit, "source": self.source.identity, "adjacency": self.unit.adjacency}
+        return {
+            "unit": self.unit,
+            "source": self.source.identity,
+            "adjacency": self.unit.adjacency,
+            "reading": self.reading,
+        }
 
     def _describe(self, asked: Sequence[Started[Any]]) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
         """Return what a charge is made of: what may be spent, its label, and what the ledger keeps."""

@@ -107,6 +107,22 @@ class SessionBase:
         return domain.resolve(self._desk.source)
 
     @property
+    def unit_reading(self) -> str:
+        """How the source reads whose a row is, as an account keeps it: by what is declared, and by no row.
+
+        Empty where nothing about it can be declared otherwise.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": ["Ann", None, "Bo"]})
+        >>> sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None).unit_reading
+        'values in memory'
+        """
+        return self._desk.reading
+
+    @property
     def plan(self) -> Plans:
         """What a release would cost and give, without a row and without a charge.
 

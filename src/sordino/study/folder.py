@@ -55,6 +55,13 @@ class RunFolder:
             return {}
         return said if isinstance(said, dict) else {}
 
+    def read(self, name: str) -> bytes | None:
+        """Return what a file of the folder that is there holds; None if it cannot be read."""
+        try:
+            return (self.path / name).read_bytes()
+        except OSError:
+            return None
+
     def refuse_what_is_there(self) -> None:
         """Refuse a name that is taken.
 
@@ -121,7 +128,7 @@ class RunFolder:
         """
         try:
             with (self._part / name).open("xb") as file:
-                file.write(text.encode("utf-8", errors="backslashreplace"))
+                file.write(encode_text(text))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
@@ -177,6 +184,11 @@ class RunFolder:
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = None
+
+
+def encode_text(text: str) -> bytes:
+    """Return the bytes of a file of the folder."""
+    return text.encode("utf-8", errors="backslashreplace")
 
 
 def encode(value: dict[str, Any]) -> str:

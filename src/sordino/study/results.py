@@ -9,14 +9,16 @@ from typing import Any, Literal, final
 
 from sordino._version import __version__
 from sordino.charts import can_draw
+from sordino.constraints import shown
 from sordino.data import PrivacyUnit
+from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.report import make_report
 from sordino.session.sheets import make_sheet
 from sordino.sheet import SCHEMA, Sheet
 from sordino.sheet_text import encode_json, make_document, write_csv
 from sordino.statements import Owner
-from sordino.study.folder import RESULTS, RunFolder, encode
+from sordino.study.folder import RESULTS, RunFolder, encode, encode_text
 
 METRICS = "metrics.json"
 REPORT = "report.html"
@@ -80,6 +82,16 @@ class Papers:
     docs: str | None
 
 
+def write_results(results: dict[str, Any]) -> str:
+    """Return the text of `results.json`."""
+    return encode_json(results, indent=2) + "\n"
+
+
+def write_tables(sheets: Sequence[Sheet]) -> dict[str, str]:
+    """Return the tables of a run, each with the name of its file."""
+    return {f"{sheet.facts['name']}.csv": write_csv(sheet) for sheet in sheets}
+
+
 def write_folder(
     folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], papers: Papers | None
 ) -> None:
@@ -88,12 +100,53 @@ def write_folder(
     Without `papers` there are the releases alone: the ledger has not kept them, and nothing may stand in
     their way.
     """
-    folder.write(RESULTS, encode_json(results, indent=2) + "\n")
-    for sheet in sheets:
-        folder.write(f"{sheet.facts['name']}.csv", write_csv(sheet))
+    for name, text in ({RESULTS: write_results(results)} | write_tables(sheets)).items():
+        folder.write(name, text)
     if papers is not None:
         _write_papers(folder, results, papers)
     folder.finish()
+
+
+def refuse_changed(
+    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], ledger: Ledger
+) -> None:
+    """Refuse the folder of a finished run in which a release or the statement is not as the ledger has it.
+
+    The page and the line for monitors say what the account was when they were written; they are not compared.
+
+    Raises
+    ------
+    InvalidParameter
+        If a file was changed, or is no longer there.
+    """
+    there = folder.find_results()
+    version, schema = there.get("version"), there.get("schema")
+    wanted = {RESULTS: write_results({**results, "version": version, "schema": schema})}
+    # Another version may write a figure otherwise, and signs other pages; what was released is in the results.
+    if version == __version__:
+        wanted |= write_tables(sheets)
+    changed = [name for name, text in wanted.items() if folder.read(name) != encode_text(text)]
+    if version == __version__:
+        # Which of the two there is depends on what was installed then.
+        read = {name: folder.read(name) for name in ("statement.yaml", "statement.json")}
+        said = {name: text for name, text in read.items() if text is not None}
+        changed += [name for name, text in said.items() if not _holds(ledger, text)] or (
+            [] if said else ["statement.yaml"]
+        )
+    if changed:
+        raise InvalidParameter(
+            f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
+            f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move the folder "
+            "away and start the run again, which writes it anew and pays nothing."
+        )
+
+
+def _holds(ledger: Ledger, said: bytes) -> bool:
+    """Tell whether the history of the account has this statement."""
+    try:
+        return ledger.check_statement(said.decode("utf-8")).sound
+    except (InvalidParameter, UnicodeDecodeError):
+        return False
 
 
 def _write_papers(folder: RunFolder, results: dict[str, Any], papers: Papers) -> None:

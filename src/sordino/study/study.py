@@ -27,7 +27,13 @@ from sordino.study.folder import RunFolder
 from sordino.study.plan import PlannedRelease, StudyPlan
 from sordino.study.planning import ReadyRelease, Starter, list_reached, recall_reached
 from sordino.study.releases import read_releases
-from sordino.study.results import Papers, build_results, make_study_sheet, write_folder
+from sordino.study.results import (
+    Papers,
+    build_results,
+    make_study_sheet,
+    refuse_changed,
+    write_folder,
+)
 from sordino.study.tables import (
     NAME,
     AccountTable,
@@ -229,7 +235,8 @@ class Study:
     ) -> StudyRun:
         """Charge all releases in one step, make them, keep them in the ledger, and write their folder.
 
-        A run that was paid before is not paid again: its folder is written from what the ledger has kept.
+        A run that was paid before is not paid again: its folder is written from what the ledger has kept. If
+        the folder is there, its releases and its statement are compared with that.
 
         Parameters
         ----------
@@ -255,7 +262,8 @@ class Study:
         RunTaken
             If the run was paid before for a study of this name that said something else.
         InvalidParameter, DataSourceError, LedgerError
-            If the study, its table or its account cannot be used, or the folder is there.
+            If the study, its table or its account cannot be used, the folder is there, or it is that of this
+            run and a file of it was changed.
         """
         run, ledger = self._name_run(run_id), self._open_account()
         folder = RunFolder(Path(f"{self.name}-{run}" if output is None else output))
@@ -263,6 +271,10 @@ class Study:
         # The second start of a run that is finished.
         there = {} if line is None else folder.find_results()
         if line is not None and there.get("charge") == line.id:
+            # Where the ledger has kept less, the folder is the only copy.
+            if line.kept == len(self.releases):
+                sheets = self._recall(ledger, line, run)
+                refuse_changed(folder, build_results(self.name, self.title, run, sheets), sheets, ledger)
             return StudyRun(
                 run=run,
                 charge=line.id,

@@ -34,6 +34,7 @@ def request(
     unit: Any,
     source: str | os.PathLike[str] | None,
     adjacency: str | None,
+    reading: str | None,
     detail: dict[str, Any] | None,
     allow_approximate: bool,
     run: str | None = None,
@@ -72,6 +73,8 @@ def request(
     # The facts go with the charge: if another account has taken the name since, it does not fit.
     about = {name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")}
     facts = {"label": label, "detail": recorded(detail), "charges": described(parts, meter)}
+    # Said by every charge, also by one that reads no column: an older version says nothing (`sqlite_schema`).
+    facts["reading"] = text(reading, "reading") if reading else ""
     # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
     digest, key = digest_of(facts, account), nonce()
     return (
@@ -81,6 +84,7 @@ def request(
         {
             **about,
             "account": account.name,
+            "reading": facts["reading"],
             # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
             # own, which the database takes once.
             "charge": nonce() if run is None else id_of_run(account.name, text(run, "run")),

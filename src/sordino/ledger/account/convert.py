@@ -39,6 +39,7 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
         "label": f"all that account {old.name} has spent",
         "detail": {"account": old.name, "head": old.head},
         "charges": [],
+        "reading": old.reading,
     }
     digest = digest_of(facts, made)
     parameters = {

@@ -95,6 +95,7 @@ class Ledger:
         adjacency: str,
         unit: Any,
         source: str | os.PathLike[str],
+        reading: str = "",
     ) -> Ledger:
         """Make a new account, and the file or the tables if there are none.
 
@@ -115,6 +116,9 @@ class Ledger:
             The rows it is about; see `canonical_source`. A PostgreSQL server is asked which table it is.
             Nothing is opened here: that it is there and has the column of the unit shows with the first
             session (the command `sordino ledger create` looks).
+        reading : str
+            How the column of the unit is read, as `Session.unit_reading` says it. Left out, the first charge
+            of a session says it. Either way no later one may read it otherwise.
 
         Raises
         ------
@@ -138,6 +142,7 @@ class Ledger:
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
         }
+        said = {"reading": text(reading, "reading")} if reading else {}
         limits = budget.limits
         first = Sums(limits.main, max(0, limits.pure), limits.failing, int(limits.pure < 0))
         # Only now, so that a parameter that is refused leaves no file behind.
@@ -148,7 +153,8 @@ class Ledger:
             "account": made.account,
             **facts,
             **parameters_of(first),
-            "body": body_of(name=made.account, parent=None, **known),
+            "reading": reading,
+            "body": body_of(name=made.account, parent=None, **known, **said),
         }
         # If the first try was made and its answer lost, the event is found, and this is no conflict.
         if not carry_out(made._store, schema_module.CREATE, parameters, account=made.account):
@@ -221,6 +227,7 @@ class Ledger:
         unit: Any = None,
         source: str | os.PathLike[str] | None = None,
         adjacency: str | None = None,
+        reading: str | None = None,
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
     ) -> Preview:
@@ -240,6 +247,7 @@ class Ledger:
             unit=unit,
             source=source,
             adjacency=adjacency,
+            reading=reading,
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
         )
@@ -573,6 +581,7 @@ class Ledger:
         unit: Any = None,
         source: str | os.PathLike[str] | None = None,
         adjacency: str | None = None,
+        reading: str | None = None,
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
         run: str | None = None,
@@ -587,6 +596,9 @@ class Ledger:
             What the statement calls it; the names of the mechanisms if not given.
         unit, source, adjacency : optional
             What the release is about. Each one that is given must be the account's own.
+        reading : str, optional
+            How the release reads the column of the unit. The first one that an account is charged with stays
+            its own and that of its shares.
         detail : dict, optional
             Public parameters to record: JSON-ready values, exact numbers (kept as text) and things with
             `to_dict`.
@@ -603,7 +615,7 @@ class Ledger:
         RunTaken
             If the account was charged for this run before. Nothing is charged now.
         LedgerConflict
-            If a unit, source or adjacency is not the account's.
+            If a unit, source, adjacency or reading is not the account's.
         LedgerError
             If the ledger cannot be written.
         InvalidParameter
@@ -618,6 +630,7 @@ class Ledger:
             unit=unit,
             source=source,
             adjacency=adjacency,
+            reading=reading,
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
             run=run,
@@ -627,10 +640,13 @@ class Ledger:
             # again.
             while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
                 self._refuse_taken(run)
+                self._pages.check_reading(reading, then=NOTHING_READ)
                 self._pages.refuse(worst.rounded_up(), what="This release", then=NOTHING_READ)
         except LedgerConflict:
             # No two charges have one id, and that of a run follows from its name.
             self._refuse_taken(run)
+            # Somebody else has said it in this moment.
+            self._pages.check_reading(reading, then=NOTHING_READ)
             raise
         # From here on the charge is in the ledger, and stays there whatever becomes of this object.
         return Charge(

@@ -180,6 +180,21 @@ class Pages:
             changed=self._changed(kept),
         )
 
+    def check_reading(self, reading: str | None, *, then: str) -> None:
+        """Refuse another reading of the column of the unit than the one that the account keeps."""
+        # Once there is one it never changes, so that only another one has to be looked for.
+        if not reading or self.facts.reading == reading:
+            return
+        known = patiently(self.account).reading
+        if known and known != reading:
+            raise LedgerConflict(
+                f"Account {self.name!r} adds up releases that read its {self.facts.unit} as {known}, but this "
+                f"release reads it as {reading}: by these, two rows may be of one person or of two. Declare "
+                "that column as before, or make another account, whose budget adds to this one's. "
+                f"{then}"
+            )
+        self._seen = self.facts._replace(reading=known)
+
     def refuse(self, needed: Sums, *, what: str, then: str) -> None:
         """Say why an amount was refused; return if it would fit by now because others gave something back."""
         known, row = self.facts, patiently(self.account)

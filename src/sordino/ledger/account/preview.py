@@ -90,6 +90,7 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
     """
     # What is refused without the database is refused by the very function that a charge goes through.
     _, worst, _, _ = request(pages.facts, parts, **stated)
+    pages.check_reading(stated["reading"], then="Nothing was read or released.")
     asked = worst.rounded_up()
     row = pages.account()
     limits, spent = row.limits, row.sums

@@ -50,11 +50,12 @@ def publish(store: Store, pages: Pages, key: str | None, part: int | None, owner
 
 def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
     account = pages.facts
-    facts = {"label": LABEL, "detail": {"statement": statement.to_dict()}, "charges": []}
+    facts = {"label": LABEL, "detail": {"statement": statement.to_dict()}, "charges": [], "reading": ""}
     digest, key, charge = digest_of(facts, account), nonce(), nonce()
     reservation = {
         **{name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")},
         "account": account.name,
+        "reading": "",
         "charge": charge,
         **parameters_of(NOTHING),
         "digest": digest,

@@ -220,6 +220,9 @@ class Statement:
         or no end. What charges give back is not forecast.
     successor : str or None
         The account that has taken this one over (`Ledger.convert`); then nothing fits here any more.
+    reading : str
+        How releases read the column of the unit (`Session.unit_reading`); all of them alike. Empty until one
+        has said it.
     head : str
         Hash of the last event of its history.
     shares : dict
@@ -258,6 +261,7 @@ class Statement:
     failures: FailureSums | None = None
     more: int | None = None
     successor: str | None = None
+    reading: str = ""
 
     def __repr__(self) -> str:
         return (
@@ -299,6 +303,7 @@ class Statement:
             **({} if self.failures is None else {"failures": self.failures.to_dict()}),
             **({} if self.more is None else {"more_like_the_last": self.more}),
             **({} if self.successor is None else {"successor": self.successor}),
+            **({"reading": self.reading} if self.reading else {}),
             "charges": [line.to_dict() for line in self.charges],
         }
 
@@ -357,6 +362,7 @@ def build_statement(
         failures=_failure_sums(account) if account.adds_rhos else None,
         more=0 if account.successor else _count_more(account, last),
         successor=account.successor or None,
+        reading=account.reading,
     )
 
 

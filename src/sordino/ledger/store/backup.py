@@ -21,15 +21,16 @@ from sordino.ledger.store.sqlite_schema import stand_in_for_newer
 
 def back_up(
     path: str,
+    ledger: str,
     source: Callable[[], AbstractContextManager[sqlite3.Connection]],
     explained: Callable[[sqlite3.Error, str], LedgerError],
 ) -> dict[str, str]:
-    """Copy what `source` lends into a new file, and give it its name once it is whole.
+    """Copy what `source` lends of a ledger into a new file, and give it its name once it is whole.
 
     Return the head of every account in it.
     """
     target = Path(path).absolute()
-    with _create_backup_file(target) as unnamed, _explain_copy_errors(target, explained):
+    with _create_backup_file(target, Path(ledger)) as unnamed, _explain_copy_errors(target, explained):
         with closing(_open_unshared_file(unnamed)) as copy, source() as connection:
             # This waits for a lock for as long as is allowed; the copy would wait for ever.
             connection.execute("SELECT count(*) FROM account").fetchone()
@@ -75,8 +76,11 @@ def _heads_of_copy(file: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _create_backup_file(target: Path) -> Iterator[Path]:
-    """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist."""
+def _create_backup_file(target: Path, ledger: Path) -> Iterator[Path]:
+    """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist.
+
+    Nobody may read it who may not read the ledger, whose releases may be kept in it.
+    """
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
             raise InvalidParameter(
@@ -85,13 +89,18 @@ def _create_backup_file(target: Path) -> Iterator[Path]:
     made: list[Path] = []
     try:
         # An empty file holds the name while the copy is made.
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        holder = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         made.append(target)
+        try:
+            rights = _find_rights(ledger, os.fstat(holder))
+        finally:
+            os.close(holder)
+        # Made for its owner alone.
         descriptor, unnamed = tempfile.mkstemp(prefix=f".{target.name[:99]}.", dir=target.parent)
         made.append(Path(unnamed))
         try:
             yield Path(unnamed)
-            os.fchmod(descriptor, target.stat().st_mode & 0o777)
+            os.fchmod(descriptor, rights)
             # On the disk before it gets its name, so that no half of a copy ever has it.
             os.fsync(descriptor)
         finally:
@@ -108,6 +117,17 @@ def _create_backup_file(target: Path) -> Iterator[Path]:
     finally:
         for path in made:
             path.unlink(missing_ok=True)
+
+
+def _find_rights(ledger: Path, copy: os.stat_result) -> int:
+    """Return the rights of a copy: those of the ledger, which its owner may write in any case."""
+    own = ledger.stat()
+    rights = own.st_mode & 0o666
+    if own.st_gid != copy.st_gid:
+        # Its group are other people: whoever is in neither group has the least of both rights.
+        least = rights & 0o007 & (rights >> 3)
+        rights = (rights & 0o700) | least << 3 | least
+    return rights | 0o600
 
 
 def _sync_folder(folder: Path) -> None:

@@ -19,11 +19,12 @@ from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.schema import (
     ACCOUNT_CHECKS,
     ACCOUNT_TABLE,
+    ADDED_COLUMN,
     CHARGE_TABLE,
     EVENT_TABLE,
     KEPT_TABLE,
     OPERATIONS,
-    RENYI_COLUMN,
+    READING_COLUMN,
     TABLES,
     VERSION,
     Operation,
@@ -75,6 +76,7 @@ _REQUIRE_DURABLE_COMMIT = (
     f" PERFORM set_config('lock_timeout', '{_LOCK_SECONDS}s', true);"
 )
 
+_OLDER = (2, 3, 4)  # schemas that are brought to the present one
 _MOST_IDLE_CONNECTIONS = 8  # connections that wait for the next charge
 # Whoever may make a schema could have put one of this name in the way of the next user, with functions of
 # their own. So the schema and all of its functions must have the right owner.
@@ -279,7 +281,7 @@ class PostgresStore:
         if table is None:
             raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
         (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
-        if version in (2, 3):
+        if version in _OLDER:
             version = self._bring_up_to_date(connection, version)
         names = [operation.name for operation in OPERATIONS]
         if version == VERSION and connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
@@ -295,7 +297,7 @@ class PostgresStore:
         return True
 
     def _bring_up_to_date(self, connection: Connection, older: int) -> int:
-        """Bring a ledger of schema 2 or 3 to the present one in one transaction; return its schema.
+        """Bring a ledger of schema 2 to 4 to the present one in one transaction; return its schema.
 
         The functions of the older schema are replaced: a client of an older version charges nothing more.
         """
@@ -310,7 +312,7 @@ class PostgresStore:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             # Asked again under the lock: another process may have done it meanwhile.
             (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
-            if version in (2, 3):
+            if version in _OLDER:
                 # Asked before the functions that they may call are replaced.
                 roles = connection.execute(_CHARGERS_QUERY.encode()).fetchall()
                 for statement in _newer_definitions(version):
@@ -395,11 +397,13 @@ def _schema_definitions() -> list[str]:
 
 
 def _newer_definitions(version: int) -> list[str]:
-    """Return the statements that bring a schema 2 or 3 to the present one."""
+    """Return the statements that bring a schema 2 to 4 to the present one."""
     columns = [
         f"ALTER TABLE ~{name} ADD COLUMN {column} {kind}"
         for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE))
-        for column, kind, _ in RENYI_COLUMN.findall(table)
+        for column, kind, _ in ADDED_COLUMN.findall(table)
+        # Schema 4 has all others.
+        if version < 4 or column == READING_COLUMN
     ]
     # What a row of an account must satisfy now, instead of what it had to.
     checks = [
@@ -412,7 +416,7 @@ def _newer_definitions(version: int) -> list[str]:
     return [
         *([KEPT_TABLE, _KEEP_KEPT] if version == 2 else []),
         *columns,
-        *checks,
+        *(checks if version < 4 else []),
         *functions,
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
         f"UPDATE ~ledger SET version = {VERSION}",

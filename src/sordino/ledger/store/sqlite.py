@@ -28,7 +28,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
@@ -144,7 +144,7 @@ class SqliteStore:
 
     def backup(self, path: str) -> dict[str, str]:
         """Copy the file while others use it."""
-        return back_up(path, partial(_run_transaction, self.url, "read"), _explain_sqlite_error)
+        return back_up(path, self.url, partial(_run_transaction, self.url, "read"), _explain_sqlite_error)
 
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
@@ -264,6 +264,7 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
             _leave_wal_mode(path, descriptor)
             # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
             beside = look(descriptor, path, real)._replace(alone=True)
+        _narrow_journal(descriptor, f"{real}-journal")
         connection = _connect_sqlite(path, kind, in_log=beside.in_log)
     except BaseException:
         os.close(descriptor)
@@ -280,6 +281,15 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     for oldest in spare[: max(0, len(_open_files) - _MOST_OPEN_FILES)]:
         _drop_connection(oldest, _open_files[oldest])
     return fresh, beside
+
+
+def _narrow_journal(descriptor: int, journal: str) -> None:
+    """Take from the journal, which holds old pages, the rights that the file was left without since."""
+    # SQLite gives a new journal those of the file. One that is another user's is that user's to narrow.
+    with suppress(OSError):
+        there, own = os.stat(journal).st_mode, os.fstat(descriptor).st_mode
+        if there & ~own & 0o777:
+            Path(journal).chmod(there & own & 0o777)
 
 
 def _adopt_lone_file(kept: _OpenFile, path: str) -> Beside:

@@ -1,7 +1,8 @@
 """The schema of a ledger in a SQLite file: recognizes it, makes it, and brings an older one up to date.
 
 A ledger of schema 1 gets a history, as far as its charges tell it. One of schema 2 gets the table of releases
-that are kept, and one of schema 3 the columns of accounts with a delta (the meter "renyi").
+that are kept, one of schema 3 the columns of accounts with a delta (the meter "renyi"), and one of schema 4
+how an account reads the column of its unit.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from sordino.errors import LedgerError
 from sordino.ledger.history import FACTS, Row, linked
 from sordino.ledger.schema import (
     ACCOUNT_TABLE,
+    ADDED_COLUMN,
     CHARGE_TABLE,
     EVENT_TABLE,
     KEPT_TABLE,
-    RENYI_COLUMN,
+    READING_COLUMN,
     TABLES,
     VERSION,
     rendered,
@@ -36,10 +38,12 @@ _KEEP_KEPT, _KEEP_EVENTS = (
 )
 APPEND_ONLY = (*_KEEP_EVENTS, *_KEEP_KEPT)
 # A process of an older version that has the file open does not look at its schema again. It knows neither
-# accounts with a delta nor that one was taken over: its charges must not go past the sums of either.
+# accounts with a delta nor that one was taken over: its charges must not go past the sums of either. Nor does
+# it say how it reads the column of the unit, which every charge of this version does.
 _KEEP_FROM_OLDER = (
     "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM account"
     " WHERE name = NEW.account AND ((meter = 'renyi' AND NEW.sums = '')"
+    " OR (reading <> '' AND NEW.kind = 'reserve' AND NEW.body NOT LIKE '%\"reading\": %')"
     " OR (successor <> '' AND NEW.kind IN ('reserve', 'grant'))))"
     " BEGIN SELECT RAISE(ABORT, 'this account is for a newer version of sordino'); END",
 )
@@ -71,7 +75,7 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
 
 
 def keep_from_older(connection: sqlite3.Connection) -> None:
-    """Give a file of schema 4 that was made before it had one the trigger against older processes."""
+    """Give a file that lacks it the trigger against older processes."""
     # Where it is there already this writes nothing.
     _build(connection, (), _KEEP_FROM_OLDER)
 
@@ -95,9 +99,10 @@ def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     version = version_of(connection, path, may_be_new=False)
     if version == 1:
         migrate(connection, _build_tables)
-    elif version in (2, 3):
+    elif version in (2, 3, 4):
         _add_kept_table(connection)
         _add_sums(connection)
+        _add_reading(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 
@@ -111,10 +116,10 @@ def _add_kept_table(connection: sqlite3.Connection) -> None:
 
 def _add_sums(connection: sqlite3.Connection) -> None:
     """Give a file of schema 3 the columns that schema 4 has more."""
-    if not _lacks_sums(connection):
+    if not _lacks_column(connection, "alpha"):
         return
     for name, table in (("charge", CHARGE_TABLE), ("event", EVENT_TABLE)):
-        for column, kind, _ in RENYI_COLUMN.findall(table):
+        for column, kind, _ in ADDED_COLUMN.findall(table):
             connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} {kind}")
     # What a row of an account must satisfy has changed, and SQLite changes that in a new table only.
     _build(
@@ -126,25 +131,40 @@ def _add_sums(connection: sqlite3.Connection) -> None:
     keep_from_older(connection)
 
 
+def _add_reading(connection: sqlite3.Connection) -> None:
+    """Give a file of schema 4 the column that schema 5 has more."""
+    if not _lacks_column(connection, READING_COLUMN):
+        return
+    [kind] = [kind for column, kind, _ in ADDED_COLUMN.findall(ACCOUNT_TABLE) if column == READING_COLUMN]
+    connection.execute(f"ALTER TABLE account ADD COLUMN {READING_COLUMN} {kind}")
+    # That of schema 4 does not know the column.
+    connection.execute("DROP TRIGGER IF EXISTS event_insert")
+    keep_from_older(connection)
+
+
 def stand_in_for_newer(connection: sqlite3.Connection) -> None:
-    """Let a reader of a file of schema 2 or 3 ask for what it does not have yet; the file stays as it is."""
+    """Let a reader of a file of schema 2 to 4 ask for what it does not have yet; the file stays as it is."""
     # Of this connection alone, and gone with it.
     connection.execute("PRAGMA temp_store = MEMORY")
     if not _has_kept_table(connection):
         connection.execute(rendered(KEPT_TABLE, "", ":@").replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
-    if _lacks_sums(connection):
-        for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE)):
-            added = ", ".join(f"{value} AS {column}" for column, _, value in RENYI_COLUMN.findall(table))
-            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT *, {added} FROM main.{name}")
+    for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE)):
+        added = [
+            f"{value} AS {column}"
+            for column, _, value in ADDED_COLUMN.findall(table)
+            if _lacks_column(connection, column, name)
+        ]
+        if added:
+            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT *, {', '.join(added)} FROM main.{name}")
 
 
 def _has_kept_table(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kept'").fetchone() is not None
 
 
-def _lacks_sums(connection: sqlite3.Connection) -> bool:
-    columns = connection.execute("SELECT name FROM pragma_table_info('account', 'main')").fetchall()
-    return ("alpha",) not in columns
+def _lacks_column(connection: sqlite3.Connection, column: str, table: str = "account") -> bool:
+    columns = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,)).fetchall()
+    return (column,) not in columns
 
 
 _ACCOUNT_COLUMNS = (

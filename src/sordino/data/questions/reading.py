@@ -1,0 +1,92 @@
+"""How a source reads whose a row is, as one public text: an account adds up what is read alike.
+
+By one reading `7` and `007` are two people, and by another one they are one. Releases of one account add up
+for a person only if all of them mean the same rows by it. So an account keeps this text with its first
+charge, and takes no charge with another one (docs/proofs/counts.md).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+
+from sordino.data.csv.lines import CsvFormat, declared_types
+from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.sources.source import Source
+
+_KINDS = (
+    ("text", re.compile(r"VARCHAR|ENUM\(.*\)", re.DOTALL)),
+    ("integer", re.compile(r"U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?")),
+)
+"""Declared types that write equal values as equal texts; any other type stands for itself."""
+_DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
+_ABOUT_NUMBERS = frozenset({"decimal", "thousands"})
+_IN_MEMORY = frozenset({"frame", "lazy frame"})
+
+
+def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) -> str:
+    """Return how a source reads whose a row is: equal texts, equal units. Empty if nothing can differ.
+
+    It follows from what is declared, and from no row.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from sordino.data import CsvFormat, PrivacyUnit, open_source
+    >>> from sordino.data.questions.reading import describe_unit_reading
+    >>> visits = open_source(polars.DataFrame({"guest": ["Ann"]}))
+    >>> describe_unit_reading(visits, PrivacyUnit("guest"), CsvFormat())
+    'values in memory'
+    """
+    if unit.column is None:
+        # A row is a unit. All encodings of one byte a character end it alike, but it is simpler to say which.
+        return f"rows of {source.kind}, encoding {form.encoding}" if source.texts else ""
+    declared = source.columns.get(unit.column)
+    if declared is None:
+        # Nothing is read: a stream of answers that the caller computes.
+        return ""
+    if source.kind in _IN_MEMORY:
+        # Rows decide the type of a frame's column, and its values are read alike whatever type it has
+        # (`frames`). So the type must not decide whether a charge is refused.
+        return "values in memory"
+    kind = _name_kind(declared)
+    if not source.texts:
+        return kind
+    # JSON lines and sheets of Excel leave all but two of these as they are by default.
+    said = {
+        option.name: getattr(form, option.name)
+        for option in fields(CsvFormat)
+        if option.name not in _list_idle_options(form, unit.column)
+    }
+    said = {name: value for name, value in said.items() if value != getattr(_PLAIN, name)}
+    if "columns" in said:
+        # Without a header a column is a place in the line; what the others are called decides nothing.
+        said["columns"] = f"column {form.columns.index(unit.column) + 1}"
+    return ", ".join(
+        (f"{source.kind} {kind}", *(f"{name} {json.dumps(said[name])}" for name in sorted(said)))
+    )
+
+
+def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
+    """Return the options that say nothing of the column of the unit; all others, also later ones, count."""
+    # The type of the column itself is said beside them.
+    idle = {"types"}
+    engine = declared_types(form)[column].engine if column in form.types else "VARCHAR"
+    if engine == "VARCHAR":
+        idle |= _ABOUT_NUMBERS
+    if engine not in {"DATE", "TIMESTAMP"}:
+        idle.add("date_format")
+    return frozenset(idle)
+
+
+def _name_kind(declared: str) -> str:
+    for name, types in _KINDS:
+        if types.fullmatch(declared):
+            return name
+    decimal = _DECIMAL.fullmatch(declared)
+    # All digits behind the point are written, so their number decides; how many stand before it does not.
+    return declared.lower() if decimal is None else f"decimal of {decimal[1]} digits"
+
+
+_PLAIN = CsvFormat()
