@@ -94,7 +94,7 @@ def test_parameters_come_before_the_source(create, tmp_path):
 def test_a_budget_above_a_hundred_is_meant(create, tmp_path, name):
     refused = create(epsilon="100.5", name=name)
     assert_refused(
-        refused, tmp_path, 2, "--epsilon must be at most 100", "At epsilon = 100.5 a reader", "100 %"
+        refused, tmp_path, 2, "--epsilon must be at most 100", "At epsilon 100.5, someone", "1,000 in 1,000"
     )
     assert create("--yes-i-mean-it", epsilon="100.5", name=name).code == 0
 
@@ -104,7 +104,7 @@ def test_a_share_above_a_hundred_is_meant(create, sordino):
     grant = ("ledger", "grant", *URL, "--to", "web", "--epsilon")
     refused = sordino(*grant, 101)
     assert (refused.code, refused.out) == (2, "")
-    assert "At epsilon = 101 a reader" in refused.err
+    assert "At epsilon 101, someone" in refused.err
     assert sordino("ledger", "show", *URL).json["spent"] == 0
     assert sordino(*grant, 100).code == 0
     assert sordino(*grant, 101, "--yes-i-mean-it").code == 0

@@ -172,8 +172,8 @@ def test_notices_are_constant(top, account):
     # The column of labels is public, too.
     assert loud == other.replace("column code", "column name")
     # What is spent is public, and said in odds.
-    assert "At epsilon = 4 a reader" in loud
-    assert "At epsilon = 1 a reader" in top("--no-quiet", *account, epsilon=1).err
+    assert "At epsilon 4, someone" in loud
+    assert "At epsilon 1, someone" in top("--no-quiet", *account, epsilon=1).err
     assert "how many is private" in loud
     assert "--no-ledger: nothing remembers" in top("--no-quiet").err
     assert top().err == ""

@@ -86,12 +86,12 @@ def test_what_all_looks_cost_is_told(sordino, kept, shop):
     key = kept("count")
     line = ("remeasure", "rows.csv", "--release", key, "--epsilon", 0.5, *ACCOUNT, "--no-quiet")
     done = sordino(*line, "--output", "again.json", "--format", "json")
-    assert "At epsilon = 1.5 a reader" in done.err
+    assert "At epsilon 1.5, someone" in done.err
     told = json.loads((shop / "again.json").read_text(encoding="utf-8"))
     check(told, FORM)
     assert (told["epsilon"], told["total_epsilon"], told["total_delta"]) == (0.5, 1.5, 0)
     assert sordino("report", "again.json", "--output", "page.html").code == 0
-    assert "At epsilon = 1.5 a reader" in (shop / "page.html").read_text(encoding="utf-8")
+    assert "At epsilon 1.5, someone" in (shop / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", ["table", "csv"])

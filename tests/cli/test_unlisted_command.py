@@ -27,8 +27,8 @@ def test_the_odds_of_such_a_release_hold_but_for_a_failure(sordino, orders):
     """Without it the sentence would say more than is proved: a label may be that of one unit alone."""
     asked = ("top", orders, "--item", "product", "--user", "customer", "-k", 1, "--no-ledger", "--no-quiet")
     told = sordino(*asked, "--epsilon", 1, "--unlisted", "--delta", "1e-4").err
-    assert "At epsilon = 1 a reader" in told
-    assert " %, but for a failure with a probability of 0.0001." in told
+    assert "At epsilon 1, someone" in told
+    assert " in 1,000, but for a chance of 1 in 5,000." in told
 
 
 @pytest.mark.parametrize("wild", ["a\u009b31mred", "a\u202etxt", "a\u2028b", "a\x7fb", "a\x1b[31m"])

@@ -124,7 +124,7 @@ def test_an_epsilon_above_ten_is_meant(release, empty, which):
     for epsilon, said in ((20, "20"), ("10.000000000001", "10.0000000001")):
         refused = release(which, "--no-ledger", epsilon=epsilon)
         assert_nothing_was_read(
-            which, refused, "--yes-i-mean-it", f"At epsilon = {said} a reader", "1 in 1,000"
+            which, refused, "--yes-i-mean-it", f"At epsilon {said}, someone", "1-in-1,000"
         )
     # What is meant goes on to the next thing that is wrong, in whichever order it is written.
     assert "--no-ledger" in release(which, "--yes-i-mean-it", epsilon=20).err
@@ -156,7 +156,7 @@ def test_all_reports_of_a_unit_count_together(told, empty):
     refused = told("", *line, "--epsilon", 4, "--max-rows", 3)
     assert refused.code == 2
     assert "--epsilon times --max-rows must be at most 10" in refused.err
-    assert "At epsilon = 12 a reader" in refused.err
+    assert "At epsilon 12, someone" in refused.err
     assert told("", *line, "--epsilon", 4, "--max-rows", 3, "--yes-i-mean-it").code == 4
     assert told("", *line, "--epsilon", 5, "--max-rows", 2).code == 4
 

@@ -13,8 +13,8 @@ from sordino.cost import odds
 from sordino.cost.odds import say_odds, say_odds_of
 
 SENTENCE = re.compile(
-    r"At epsilon = (\S+) a reader who suspects something of somebody with odds of 1 in ([0-9,]+) "
-    r"may become certain of it to ([0-9.]+) %\."
+    r"At epsilon (\S+), someone who thought a fact about somebody had a 1-in-([0-9,]+) chance could come to think at "
+    r"most ([0-9.,]+) in \2(?:, but for a chance of 1 in ([0-9,e]+))?\."
 )
 EPSILONS = [
     *("0.001", "0.1", "1", "2", "3", "6.9", "10", "10.000001", "11", "12.5", "15", "20", "25", "27.3", "30"),
@@ -33,9 +33,9 @@ def exact_posterior(epsilon, one_in):
 
 
 def shown(sentence):
-    """Return the percentage of a sentence, and how many digits it has behind the point."""
-    _, _, percent = SENTENCE.fullmatch(sentence).groups()
-    return Fraction(percent), len(percent.partition(".")[2])
+    """Return how many in so many a sentence says, and how many digits it has behind the point."""
+    most = SENTENCE.fullmatch(sentence)[3].replace(",", "")
+    return Fraction(most), len(most.partition(".")[2])
 
 
 def understated(say):
@@ -43,11 +43,9 @@ def understated(say):
     found = []
     for epsilon in map(Fraction, EPSILONS):
         for one_in in PRIORS:
-            percent, _ = shown(say(epsilon, one_in))
+            most, _ = shown(say(epsilon, one_in))
             with mpmath.workdps(120):
-                if mpmath.mpf(percent.numerator) / percent.denominator < 100 * exact_posterior(
-                    epsilon, one_in
-                ):
+                if mpmath.mpf(most.numerator) / most.denominator < one_in * exact_posterior(epsilon, one_in):
                     found.append((epsilon, one_in))
     return found
 
@@ -57,7 +55,7 @@ def test_the_sentence_never_understates():
 
 
 def test_rounding_down_is_convicted(monkeypatch):
-    """Broken twins: percentages that are rounded down, or to the nearest."""
+    """Broken twins: numbers that are rounded down, or to the nearest."""
     ceil = odds.math.ceil
     for twin in (lambda x: ceil(x) - 1 if x != int(x) else int(x), round):
         monkeypatch.setattr(odds.math, "ceil", twin)
@@ -73,8 +71,8 @@ def test_the_odds_of_a_prior_that_is_left_out_are_convicted():
         odds_of = Fraction(1, one_in - 1)
         smaller = Fraction(1, one_in)
         true = odds.say_odds(epsilon, one_in)
-        percent = 100 * float(smaller / odds_of) * float(shown(true)[0]) / 100
-        return SENTENCE.sub(lambda m: m[0].replace(f"to {m[3]} %", f"to {percent:.10f} %"), true)
+        most = float(smaller / odds_of) * float(shown(true)[0])
+        return SENTENCE.sub(lambda m: m[0].replace(f"most {m[3]} in", f"most {most:.10f} in"), true)
 
     assert understated(twin)
 
@@ -91,25 +89,37 @@ def test_the_bound_is_the_formula(one_in):
 def test_hardly_more_is_said_than_is_true():
     """Two digits of what is certain, or of the doubt that is left, whichever is smaller; ten behind the point at most."""
     for epsilon in map(Fraction, EPSILONS):
-        percent, places = shown(odds.say_odds(epsilon, 1000))
-        true = 100 * float(exact_posterior(epsilon, 1000))
+        most, places = shown(odds.say_odds(epsilon, 1000))
+        true = 1000 * float(exact_posterior(epsilon, 1000))
         assert places <= 10
-        assert float(percent) - true <= max(0.1 * min(true, 100 - true), 1e-10) * (1 + 1e-6)
+        assert float(most) - true <= max(0.1 * min(true, 1000 - true), 1e-10) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "percent"),
-    [("1", "0.28"), ("10", "95.7"), ("11", "98.4"), ("20", "99.9998"), ("100", "100"), ("1e90", "100")],
+    ("epsilon", "most"),
+    [
+        *(("0.3", "1.4"), ("1", "2.8"), ("10", "956.7"), ("11", "983.6"), ("20", "999.998"), ("100", "1,000")),
+        ("1e90", "1,000"),
+    ],
 )
-def test_what_is_said(epsilon, percent):
-    said = odds.say_odds(Fraction(epsilon))
-    assert said.endswith(f"may become certain of it to {percent} %.")
-    assert "odds of 1 in 1,000" in said
+def test_what_is_said(epsilon, most):
+    assert odds.say_odds(Fraction(epsilon)).endswith(
+        f", someone who thought a fact about somebody had a 1-in-1,000 chance could come to think at most {most} in 1,000."
+    )
+
+
+@pytest.mark.parametrize(
+    ("chance", "shown"),
+    [("1e-6", "1 in 1,000,000"), ("1.5e-5", "1 in 66,000"), ("0.9", "1 in 1"), ("1/3", "1 in 3"), ("1e-20", "1 in 1e20")],
+)
+def test_a_chance_is_said_as_one_in_so_many_and_never_less(chance, shown):
+    said = odds.say_odds(Fraction(1), bound=odds.Bound(Fraction(1), Fraction(chance)))
+    assert said.endswith(f" in 1,000, but for a chance of {shown}.")
 
 
 def test_an_epsilon_beyond_a_limit_is_not_shown_as_the_limit():
-    assert odds.say_odds(Fraction("10.000000000001")).startswith("At epsilon = 10.0000000001 a")
-    assert odds.say_odds(Fraction(100)).startswith("At epsilon = 100 a")
+    assert odds.say_odds(Fraction("10.000000000001")).startswith("At epsilon 10.0000000001, ")
+    assert odds.say_odds(Fraction(100)).startswith("At epsilon 100, ")
 
 
 def test_the_bound_is_attained():
@@ -126,23 +136,28 @@ def test_a_cost_says_the_odds_of_its_epsilon():
     assert say_odds_of(both) == say_odds(Fraction(3, 2))
 
 
-def test_a_cost_without_an_epsilon_says_them_but_for_a_failure():
+def test_a_cost_without_an_epsilon_says_them_but_for_a_chance():
     rho = cost.ZCDP(rho=0.05)
-    for delta, shown in ((None, "1e-06"), (Fraction(1, 1000), "0.001")):
+    for delta, many in ((None, "1,000,000"), (Fraction(1, 1000), "1,000")):
         said = say_odds_of(rho, delta)
-        assert said.endswith(f"but for a failure with a probability of {shown}.")
+        assert said.endswith(f", but for a chance of 1 in {many}.")
         at = said_epsilon(said)
         least = Fraction(rho.epsilon(float(delta or Fraction(1, 10**6))))
         assert least < at < least * Fraction(3, 2)
-    failing = say_odds_of(cost.Approximate(epsilon=1, delta=1e-7))
-    assert (
-        failing
-        == say_odds(Fraction(1)).removesuffix(".") + ", but for a failure with a probability of 1e-07."
-    )
+
+
+def test_a_delta_of_its_own_is_no_chance_of_more_than_epsilon():
+    """A loss above epsilon is as rare as twice delta only beyond twice the factor."""
+    said = say_odds_of(cost.Approximate(epsilon=1, delta=1e-7))
+    assert said == say_odds(Fraction(1), bound=odds.Bound(Fraction("1.7"), Fraction(2, 10**7)))
+    assert said.endswith("at most 5.5 in 1,000, but for a chance of 1 in 5,000,000.")
+    free = say_odds_of(cost.Approximate(epsilon=0, delta=1e-7))
+    assert free.startswith("At epsilon 0, ")
+    assert free.endswith("at most 2.1 in 1,000, but for a chance of 1 in 5,000,000.")
 
 
 def said_epsilon(sentence):
-    return Fraction(sentence.removeprefix("At epsilon = ").partition(" ")[0])
+    return Fraction(SENTENCE.fullmatch(sentence)[1])
 
 
 def chance_of_more(rho, epsilon):

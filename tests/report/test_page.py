@@ -62,7 +62,7 @@ def test_what_a_session_has_kept_is_shown(tmp_path):
     for name in ("HistogramTopK", "JointTopK", "QuantileInterval", "ClippedMean"):
         assert f"#proof-{name}" in seen.links
     assert "1 rows" not in seen.text
-    assert "From all results of this page together: At epsilon = 20 a reader" in seen.text
+    assert "From all results of this page together: At epsilon 20, someone" in seen.text
 
 
 def test_the_first_screen_is_plain():
@@ -73,7 +73,7 @@ def test_the_first_screen_is_plain():
     assert "tea 200 (190 to 210); rice 101 (91 to 111); others may belong among them" in first
     assert "probability of 95 %" in first
     # The epsilons of both are added.
-    assert "From all results of this page together: At epsilon = 0.75 a reader" in first
+    assert "From all results of this page together: At epsilon 0.75, someone" in first
     assert not re.search(r"\b(?:mechanism|sensitivity|adjacency|neighbor|Laplace)\b", first)
 
 
@@ -95,7 +95,7 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
 
 def test_a_fraction_is_not_rounded_down():
     third = document(epsilon=1 / 3, cost={"notion": "pure", "epsilon": 1 / 3, "exact": "1/3"})
-    assert "At epsilon = 0.333333333334 a reader" in make_report([third])
+    assert "At epsilon 0.333333333334, someone" in make_report([third])
 
 
 def test_epsilons_are_added_only_where_that_says_something():
@@ -108,25 +108,25 @@ def test_epsilons_are_added_only_where_that_says_something():
         {"simulated": True},
     ):
         assert "page together" not in make_report([document(), document(**other, **changed)]), changed
-    assert "but for a chance of 0.000001 (delta)" in make_report([document(delta=1e-6)])
+    assert "but for a chance of 1 in 500,000" in make_report([document(delta=1e-6)])
     assert "rho 0.01" in make_report([document(epsilon=None, delta=None, rho=0.01, cost={})])
 
 
 def test_a_refined_release_tells_what_all_looks_cost():
-    assert "At epsilon = 2 a reader" in make_report([document(total_epsilon=2.0)])
+    assert "At epsilon 2, someone" in make_report([document(total_epsilon=2.0)])
 
 
 def test_looks_without_an_epsilon_of_their_own_count_in_what_is_told():
     """The last look alone has epsilon 0.5; the figure is made of all of them."""
     known = make_report([document(total_epsilon=None, total_delta=None, total_rho=0.01)])
     assert "All of its looks spent rho 0.01" in known
-    assert "At epsilon = 0.5 a" not in known
+    assert "At epsilon 0.5," not in known
     unknown = make_report([document(total_epsilon=None)])
     assert "is not known" in unknown
-    assert "a reader who suspects" not in unknown
+    assert "someone who thought" not in unknown
     failing = make_report([document(total_epsilon=2.0, total_delta=1e-6)])
-    assert "At epsilon = 2 a reader" in failing
-    assert "but for a chance of 0.000001 (delta)" in failing
+    assert "At epsilon 2, someone" in failing
+    assert "but for a chance of 1 in 500,000" in failing
     assert "page together" not in make_report(
         [document(total_epsilon=2.0, total_delta=1e-6), document(id="1" * 32)]
     )
@@ -139,18 +139,18 @@ def test_a_release_that_was_measured_again_tells_what_all_looks_cost():
     again = session.remeasure(first, epsilon=0.5, noise="laplace")
     page = make_report([again])
     assert "All of its looks spent rho" in page
-    assert "At epsilon = 0.5 a" not in page
+    assert "At epsilon 0.5," not in page
     # `to_dict` says of what the total is made, and not its rho.
     assert "is not known" in make_report([json.loads(json.dumps(again.to_dict()))])
     pure = session.remeasure(session.count_distinct_units(epsilon=1), epsilon=0.5)
     for one in (pure, json.loads(json.dumps(pure.to_dict()))):
-        assert "At epsilon = 1.5 a reader" in make_report([one])
+        assert "At epsilon 1.5, someone" in make_report([one])
 
 
 def test_what_is_given_twice_is_there_once():
     page = make_report([document(), document()])
     assert page.count("<article") == 1
-    assert "At epsilon = 0.5 a reader" in page
+    assert "At epsilon 0.5, someone" in page
 
 
 def test_what_was_asked_is_told():
@@ -391,7 +391,7 @@ def test_an_account_says_how_long_it_lasts():
     assert "1.25 of 2 left" in seen.text
     assert "5 fit" in seen.text
     assert "37.5 % of it" in seen.text
-    assert "At epsilon = 2 a reader" in seen.text
+    assert "At epsilon 2, someone" in seen.text
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_an_account_says_how_long_it_lasts():
         ({"successor": "next"}, "another account goes on for it"),
         ({"shares": {"team": 0.5}}, "team 0.5"),
         ({"limit": 0.0, "spent": 0.0, "remaining": 0.0}, "100 % of it"),
-        ({"delta": 1e-6}, "but for a chance of 0.000001"),
+        ({"delta": 1e-6}, "but for a chance of 1 in 500,000"),
     ],
 )
 def test_an_account_at_its_ends(changes, says):

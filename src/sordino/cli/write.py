@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 from sordino.cli._say import say
 from sordino.cli.options import RunOptions, is_quiet
@@ -68,9 +67,10 @@ def _say_odds(sheet: Sheet, run: RunOptions) -> None:
     epsilon, delta = (sheet.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))
     if epsilon and not is_quiet(run.quiet):
         # Imported here: most releases are made by a program, which is told nothing.
-        from sordino.cost.odds import say_odds
+        from sordino.cost import Approximate
+        from sordino.cost.odds import say_odds_of
 
-        say(say_odds(Fraction(repr(epsilon)), failing=delta or 0))
+        say(say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0)))
 
 
 def _was_kept(sheet: Sheet, keep: Callable[[Sheet], None]) -> bool:

@@ -1,9 +1,13 @@
 """What an epsilon means for one person: how sure somebody may become who suspected something before.
 
-A reader takes it for likely with probability p that something is true of somebody, and sees a release. By the
-rule of Bayes the odds p / (1 - p) are multiplied by how many times likelier the release is if it is true.
-Privacy with epsilon bounds that factor by e^epsilon, whatever the reader knows of all others. So what was p
-is at most p e^epsilon / (1 - p + p e^epsilon) afterwards. Randomized response on one bit attains it.
+A reader thinks with probability p that something is true of somebody, and sees a release. By the
+rule of Bayes the odds p / (1 - p) are multiplied by how many times likelier the release is if it is true;
+the logarithm of that factor is the loss. So what was p is at most p e^x / (1 - p + p e^x) afterwards, if the
+loss is at most x, whatever the reader knows of all others. Randomized response on one bit attains it.
+
+Claim: a pure epsilon bounds the loss always. Beside a delta no epsilon does, and the loss exceeds it more
+often than with probability delta: `Bound` says what it exceeds how seldom.
+Proof: docs/proofs/renyi-accounts.md, "What a reader may learn".
 """
 
 from __future__ import annotations
@@ -11,21 +15,40 @@ from __future__ import annotations
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from sordino.cost.conversion import digits
+from sordino.cost.zcdp import ZCDP
 
 # More than the sentence shows by far: what is rounded up along the way is not seen.
 _PRECISION = 60
 # Beyond this no prior above 1e-400 leaves a doubt that a sentence could show, and the bound is 1.
 _LARGEST_EPSILON = 1000
-# Digits behind the point of a percentage: one doubt in a million million is none.
+# Digits behind the point of what is shown: one doubt in a million million is none.
 _MOST_PLACES = 10
 _SHOWN_DIGITS = 12
 # By how much a loss is allowed to exceed the epsilon of a conversion.
 _SLACKS = tuple(Fraction(1, 2**power) for power in range(1, 9))
+# A release with a delta of its own loses more than so much beside its epsilon with a probability of at most
+# twice that delta: 1 - e^-0.7 is above a half.
+_FAILING_SLACK = Fraction(7, 10)
 # How rare a failure is that is passed over where nobody says it.
 _RARE = Fraction(1, 10**6)
+# One in so many is written with all its digits up to here.
+_MOST_WRITTEN = 10**15
+
+
+class Bound(NamedTuple):
+    """A loss, and the largest probability with which it is exceeded: 0 if it never is."""
+
+    loss: Fraction
+    chance: Fraction = Fraction(0)
+
+    def may_fail(self, failing: Fraction) -> Bound:
+        """Return what holds if releases may fail, with deltas of their own that add up to so much."""
+        if not failing:
+            return self
+        return Bound(self.loss + _FAILING_SLACK, min(Fraction(1), self.chance + 2 * failing))
 
 
 def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
@@ -59,7 +82,7 @@ def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
     return min(prior * factor / (1 - prior + prior * factor), Fraction(1))
 
 
-def say_odds(epsilon: Fraction, one_in: int = 1000, *, failing: Fraction | float = 0) -> str:
+def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = None) -> str:
     """Return one sentence about what a reader may learn of somebody; it never says less than is true.
 
     Parameters
@@ -68,35 +91,31 @@ def say_odds(epsilon: Fraction, one_in: int = 1000, *, failing: Fraction | float
         Above 0: of one release, or of a whole account.
     one_in : int
         At least 2: the reader took it for true with a probability of one in so many.
-    failing : Fraction or float
-        With which probability it does not hold.
+    bound : Bound, optional
+        What bounds the loss, where that is not epsilon alone.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from sordino.cost.odds import say_odds
-    >>> print(say_odds(Fraction(1)).partition(" may ")[2])
-    become certain of it to 0.28 %.
-    >>> print(say_odds(Fraction(20)).partition(" may ")[2])
-    become certain of it to 99.9998 %.
+    >>> print(say_odds(Fraction("0.3")).partition(" could ")[2])
+    come to think at most 1.4 in 1,000.
+    >>> print(say_odds(Fraction(20)).partition(" could ")[2])
+    come to think at most 999.998 in 1,000.
     """
-    sure = 100 * bound_posterior(epsilon, Fraction(1, one_in))
+    loss, chance = bound or Bound(epsilon)
+    sure = one_in * bound_posterior(loss, Fraction(1, one_in))
     # Rounded up, too: an epsilon beyond a limit is not shown as the limit.
     shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
-    rare = f", but for a failure with a probability of {float(failing):.3g}" if failing else ""
+    rare = f", but for a chance of {_say_chance(chance)}" if chance else ""
     return (
-        f"At epsilon = {shown} a reader who suspects something of somebody with odds of 1 in "
-        f"{one_in:,} may become certain of it to {_round_percent_up(sure)} %{rare}."
+        f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} chance could "
+        f"come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
     )
 
 
 def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
-    """Return the sentence of `say_odds` about a cost; where it has no pure epsilon, but for a rare failure.
-
-    Two kinds of failure are told alike. A cost that states a delta of its own, such as that of labels that
-    nobody listed, can be made, for two neighbors, from a randomized response to which of them it is, of its
-    epsilon, that fails with probability delta [kairouz2015]: the odds are those of it. A cost without a pure
-    epsilon has no such event; the odds are those that all releases keep but a share delta of them.
+    """Return the sentence of `say_odds` about a cost; what has no pure epsilon has it but for a chance.
 
     Parameters
     ----------
@@ -113,20 +132,79 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     >>> from sordino.cost.odds import say_odds, say_odds_of
     >>> say_odds_of(Pure(epsilon=1)) == say_odds(Fraction(1))
     True
-    >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" may ")[2])
-    become certain of it to 0.22 %, but for a failure with a probability of 1e-06.
+    >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" could ")[2])
+    come to think at most 2.2 in 1,000, but for a chance of 1 in 1,000,000.
     """
     split = getattr(cost, "split_failure", None)
     failing, firm = (Fraction(0), cost) if split is None else split()
-    pure = firm.pure()
+    pure, chance = firm.pure(), Fraction(0)
     if pure == math.inf:
-        rare = delta or _RARE
-        failing, pure = failing + rare, bound_loss(firm, rare)
+        chance = delta or _RARE
+        pure = bound_loss(firm, chance)
         if pure == math.inf:
             return "Nothing is known of what a reader may learn: this cost has no epsilon."
-    if not pure:
+    if not pure and not failing:
         return "Nothing is spent, so a reader learns nothing of anybody."
-    return say_odds(Fraction(pure), one_in, failing=failing)
+    epsilon = Fraction(pure)
+    return say_odds(epsilon, one_in, bound=Bound(epsilon, chance).may_fail(failing))
+
+
+def bound_account(
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    order: Fraction | None = None,
+    rho: Fraction | None = None,
+    failing: Fraction = Fraction(0),
+) -> Bound:
+    """Return what all releases of an account may lose together, at any time of its life.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        Its guarantee; for a share of an account that of the whole.
+    order : Fraction, optional
+        Of an account that adds up divergences, beside epsilons.
+    rho : Fraction, optional
+        What the rhos may add up to, of an account of rhos.
+    failing : Fraction
+        The part of delta that is kept for releases that may fail.
+
+    Returns
+    -------
+    Bound
+        Of an account whose kind is not said, what every (epsilon, delta) has.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from sordino.cost.odds import bound_account
+    >>> bound = bound_account(Fraction(1), Fraction(1, 10**6), order=Fraction("21.9845"))
+    >>> round(float(bound.loss), 4), float(bound.chance)
+    (1.1938, 1e-06)
+    """
+    if not delta:
+        return Bound(epsilon)
+    chance = delta - failing
+    if order is not None:
+        return Bound(epsilon + _bound_excess(order), chance).may_fail(failing)
+    if rho is not None:
+        loss = bound_loss(ZCDP(rho=rho), chance)
+        if loss != math.inf:
+            return Bound(loss, chance).may_fail(failing)
+    return Bound(epsilon).may_fail(delta)
+
+
+def _bound_excess(order: Fraction) -> Fraction:
+    """Return by how much a loss exceeds epsilon with a probability of delta: ln(a/(a-1)) + ln(a)/(a-1)."""
+    context = _make_context(_PRECISION)
+
+    def log(number: Fraction) -> Decimal:
+        # `ln` rounds to the nearest whatever the context says, so the next decimal is above the true value.
+        return context.next_plus(context.ln(_round_up(number, _PRECISION)))
+
+    above = order - 1
+    return Fraction(log(order / above)) + Fraction(log(order)) / above
 
 
 def bound_loss(cost: Any, rare: Fraction) -> Any:
@@ -163,12 +241,22 @@ def _round_up(number: Fraction, precision: int) -> Decimal:
     return _make_context(precision).divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _round_percent_up(percent: Fraction) -> str:
-    """Return a percentage with two digits of itself or of what is left to 100, rounded up."""
-    told = min(percent, 100 - percent)
+def _say_chance(chance: Fraction) -> str:
+    """Return a probability as one in so many, of two digits, rounded up."""
+    many = math.floor(1 / chance)
+    if many > _MOST_WRITTEN:
+        # Enough for what nobody meets.
+        return f"1 in 1e{len(str(many)) - 1}"
+    scale = 10 ** max(0, len(str(many)) - 2)
+    return f"1 in {many // scale * scale:,}"
+
+
+def _round_share_up(share: Fraction, whole: int) -> str:
+    """Return so many of a whole with two digits of them or of what is left, rounded up."""
+    told = min(share, whole - share)
     places = 1
     # Two digits are there once the first one stands before the last place.
     while places < _MOST_PLACES and told * 10**places < 10:
         places += 1
-    whole, rest = divmod(math.ceil(percent * 10**places), 10**places)
-    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
+    whole, rest = divmod(math.ceil(share * 10**places), 10**places)
+    return f"{whole:,}.{rest:0{places}d}".rstrip("0").rstrip(".")

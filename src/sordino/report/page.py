@@ -216,7 +216,11 @@ def _write_words() -> Markup:
                 "How much a reader may learn about one of those who are protected: the smaller, the less. "
                 "It bounds by how much any suspicion can grow, whatever else the reader knows.",
             ),
-            ("delta", "How likely that bound does not hold. 0 where none is named."),
+            (
+                "delta",
+                "A small chance beside epsilon. Where there is one, a sentence about suspicions says how "
+                "seldom it does not hold.",
+            ),
             (
                 "interval",
                 "Where the true number lies, with the probability that is told. It allows for the noise "

@@ -9,13 +9,14 @@ from typing import Any
 
 from sordino.charts.figure import as_number
 from sordino.constraints import exact
-from sordino.cost.odds import bound_loss, say_odds
+from sordino.cost import Approximate, ApproximateZCDP
+from sordino.cost.odds import bound_account, say_odds, say_odds_of
 from sordino.report.read import Told
 from sordino.report.words import say_number
 
+# Of a rho beyond all reason no epsilon is looked for.
+_LARGEST_RHO = 10**4
 _FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.ASCII)
-_DELTA = Fraction(1, 10**6)
-"""How rarely more is learned than is told of a cost that has no epsilon by itself."""
 
 
 def read_epsilon(told: Told) -> Fraction | None:
@@ -51,28 +52,22 @@ def read_fraction(value: Any) -> Fraction | None:
 
 def say_spent(told: Told) -> str:
     """Return what one release spent, in a sentence or two; empty where it does not say it."""
-    epsilon, delta = read_epsilon(told), _read_spent(told, "delta")
+    epsilon, delta = read_epsilon(told), _read_chance(_read_spent(told, "delta"))
+    rho, failing = _read_spent(told, "rho"), _read_chance(_read_spent(told, "failures"))
     if epsilon is not None:
-        return f"{say_odds(epsilon)}{say_failing(delta)}"
-    rho, failures = _read_spent(told, "rho"), _read_spent(told, "failures")
-    if rho is None or rho <= 0:
+        return "" if delta is None else say_odds_of(Approximate(epsilon=epsilon, delta=delta))
+    if rho is None or rho <= 0 or failing is None:
         return "What all of its looks cost together is not known." if _has_looks(told) else ""
     spent = "All of its looks" if _has_looks(told) else "It"
-    return f"{spent} spent rho {say_number(rho)}. {_say_rho(rho)}{say_failing(failures)}"
+    known = rho < _LARGEST_RHO
+    odds = say_odds_of(ApproximateZCDP(rho=rho, delta=failing)) if known else "It has no epsilon that always holds."
+    return f"{spent} spent rho {say_number(rho)}. {odds}"
 
 
-def say_failing(delta: float | None) -> str:
-    """Return how likely a bound does not hold; empty where it always does."""
-    return f" This holds but for a chance of {say_number(delta)} (delta)." if delta else ""
-
-
-def _say_rho(rho: float) -> str:
-    from sordino.cost import ZCDP  # noqa: PLC0415  (few releases have a rho)
-
-    epsilon = read_fraction(bound_loss(ZCDP(rho=rho), _DELTA)) if rho < 1e4 else None
-    if epsilon is None:
-        return "Its noise has no epsilon that always holds."
-    return f"But for a chance of {float(_DELTA):g}: {say_odds(epsilon)}"
+def _read_chance(value: Any) -> Fraction | None:
+    """Return a delta that was written down, 0 where none is; None for what is no delta."""
+    found = read_fraction(value) if value else Fraction(0)
+    return found if found is not None and found < 1 else None
 
 
 def add_epsilons(releases: Sequence[Told]) -> Fraction | None:
@@ -90,6 +85,32 @@ def add_epsilons(releases: Sequence[Told]) -> Fraction | None:
 
 
 def say_promise(account: Mapping[str, Any]) -> str:
-    """Return what an account may lose in its whole life, in words."""
-    epsilon, delta = read_fraction(account.get("epsilon")), as_number(account.get("delta"))
-    return "" if epsilon is None else f"{say_odds(epsilon)}{say_failing(delta)}"
+    """Return what an account may lose in its whole life, in words; empty where it does not say it."""
+    meter, sums = account.get("meter"), _find_sums(account)
+    epsilon, delta = read_fraction(account.get("epsilon")), _read_chance(account.get("delta"))
+    # A share has deltas and rhos of its own; epsilon and delta are those of the whole account.
+    failing = _read_chance(sums.get("failures_limit", sums.get("limit")))
+    if epsilon is None or delta is None or failing is None or (failing and failing >= delta):
+        return ""
+    order = read_fraction(_read_exactly(sums, "order")) if meter == "renyi" else None
+    rho = read_fraction(_read_exactly(account, "limit")) if meter == "zcdp" else None
+    bound = bound_account(
+        epsilon,
+        delta,
+        order=order if order is not None and order > 1 else None,
+        rho=rho if rho is not None and rho < _LARGEST_RHO else None,
+        failing=failing,
+    )
+    return say_odds(epsilon, bound=bound)
+
+
+def _find_sums(account: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an account says of its deltas, and of its order if it has one."""
+    found = account.get("renyi", account.get("failures"))
+    return found if isinstance(found, Mapping) else {}
+
+
+def _read_exactly(said: Mapping[str, Any], name: str) -> Any:
+    """Return an amount as it stands under "exact"; as a float where nothing does."""
+    exactly = said.get("exact")
+    return exactly.get(name, said.get(name)) if isinstance(exactly, Mapping) else said.get(name)
