@@ -728,8 +728,8 @@ class Session(SessionBase):
     ) -> VarianceValue | Groups:
         """Release the variance and the standard deviation of a column without a bound to guess.
 
-        It is found as for `mean`, from totals of squares under one charge; rows without a number do not count.
-        Parameters and errors as for `mean`.
+        It is found as for `mean`, from totals of squares under one charge. Rows without a number
+        do not count. Parameters and errors as for `mean`.
 
         Returns
         -------

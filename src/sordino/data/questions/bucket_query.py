@@ -114,6 +114,8 @@ class BucketQuery:
         bucket = self.buckets[cells]
         # Engines answer in any order, and the counts of groups are looked up by place.
         order = np.lexsort((bucket, group))
+        # In some all rows may be without a number.
+        order = order[known[order] > 0]
         totals: Iterator[int] = map(int, np.asarray(answer["total"], dtype=object)[order].tolist())
         if self.plain is not None:
             each = zip(bucket[order].tolist(), known[order].tolist(), totals, strict=True)

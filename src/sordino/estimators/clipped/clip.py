@@ -112,9 +112,9 @@ class Clip(Release):
 
     @property
     def missing(self) -> int:
-        """What keeps the place of a record that was said to have a number and has none: 0, or the end next to it.
+        """What keeps the place of a record that was said to have a number and has none, in steps.
 
-        In steps.
+        That is 0, or the end next to it.
         """
         return max(self.low, min(self.high, 0))
 
