@@ -21,8 +21,8 @@ def test_bounds_of_the_totals():
     for subject, factor, totals in [
         (made(), 1, 2),
         (made(rows_per_unit=3), 3, 2),
-        (made("replace-one"), 1, 1),
-        (made("replace-one", size_is_public=False), 2, 2),
+        (made("replace-one", size_is_public=True), 1, 1),
+        (made("replace-one"), 2, 2),
         (made("replace-one", rows_per_unit=3), 6, 2),
     ]:
         clip = subject.search.clip((30,), simulated=True)
@@ -31,10 +31,10 @@ def test_bounds_of_the_totals():
 
 
 def test_which_number_of_records_is_public():
-    assert made("replace-one").size_is_public
-    assert not made().size_is_public
-    assert not made("replace-one", rows_per_unit=2).size_is_public
-    assert not made("replace-one", size_is_public=False).size_is_public
+    """Only what somebody says is public: a record may lose its number wherever nothing forbids it."""
+    assert made("replace-one", size_is_public=True).size_is_public
+    for adjacency in ("add-remove", "replace-one"):
+        assert not made(adjacency).size_is_public
     for changed in ({"adjacency": "add-remove"}, {"adjacency": "replace-one", "rows_per_unit": 2}):
         with pytest.raises(InvalidParameter, match="private there"):
             made(**changed, size_is_public=True)
@@ -70,14 +70,21 @@ def test_the_stated_error_is_that_variance(place):
     assert released.standard_error == pytest.approx(unit * math.sqrt(variance_of_two_totals(place)), rel=1e-3)
 
 
-def test_missing_values_do_not_count_unless_the_number_of_records_is_public():
-    values = [10.0] * 300 + [None] * 300
-    private = made(epsilon=20).release(values, entropy=Seeded(3))
-    assert private.value == pytest.approx(10, rel=0.1)
-    public = made("replace-one", epsilon=20).release(values, entropy=Seeded(3))
+@pytest.mark.parametrize("missing", [None, math.nan, "n/a"])
+def test_missing_values_do_not_count(missing):
+    values = [10.0] * 300 + [missing] * 300
+    for adjacency in ("add-remove", "replace-one"):
+        private = made(adjacency, epsilon=20).release(values, entropy=Seeded(3))
+        assert private.value == pytest.approx(10, rel=0.1)
+
+
+def test_where_every_record_was_said_to_have_a_number_0_keeps_the_place_of_one_without():
+    """So the sum moves by the width of the clip, as was paid for, though what was said is wrong."""
+    values, said = [10.0] * 300 + [None] * 300, {"epsilon": 20, "size_is_public": True}
+    public = made("replace-one", **said).release(values, entropy=Seeded(3))
     assert public.value == pytest.approx(5, rel=0.1)
-    above = made("replace-one", epsilon=20, lower=8).release(values, entropy=Seeded(3))
-    assert above.value == pytest.approx(9, rel=0.05), "a missing value counts as 0, moved into the clip"
+    above = made("replace-one", lower=8, **said).release(values, entropy=Seeded(3))
+    assert above.value == pytest.approx(9, rel=0.05), "0 is moved into the clip"
 
 
 def test_a_lower_end_near_the_values_saves_noise():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,9 @@ from support.clipped_laws import GRID, VALUES, neighbours, noise_of, rows, total
 ROUNDING = 1e-9
 
 
+# Every record has a number, and how many there are is public.
+EVERY_RECORD_OF_MEAN = partial(ClippedMean, size_is_public=True)
+EVERY_RECORD_OF_VARIANCE = partial(ClippedVariance, size_is_public=True)
 CASES = [
     (ClippedSum, "add-remove", 1, 0),
     (ClippedSum, "add-remove", 1, None),
@@ -21,12 +25,16 @@ CASES = [
     (ClippedMean, "add-remove", 1, None),
     (ClippedMean, "replace-one", 1, 1),
     (ClippedMean, "replace-one", 1, None),
+    (EVERY_RECORD_OF_MEAN, "replace-one", 1, 1),
+    (EVERY_RECORD_OF_MEAN, "replace-one", 1, None),
     (ClippedSum, "add-remove", 2, None),
     (ClippedMean, "add-remove", 2, None),
     (ClippedVariance, "add-remove", 1, 0),
     (ClippedVariance, "add-remove", 1, None),
     (ClippedVariance, "replace-one", 1, 1),
     (ClippedVariance, "replace-one", 1, None),
+    (EVERY_RECORD_OF_VARIANCE, "replace-one", 1, 1),
+    (EVERY_RECORD_OF_VARIANCE, "replace-one", 1, None),
     (ClippedVariance, "add-remove", 2, None),
 ]
 KINDS = (ClippedSum, ClippedMean, ClippedVariance)
@@ -43,7 +51,7 @@ def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, mos
     subject = made(estimator, adjacency, most, lower)
     base = 2 if adjacency == "add-remove" and most == 1 else 1
     # Where one record takes the place of another, squares move most for one at two thirds of the clip.
-    values = (*VALUES, 17 / 3, 8 / 3) if estimator is ClippedVariance else VALUES
+    values = (*VALUES, 17 / 3, 8 / 3) if isinstance(subject, ClippedVariance) else VALUES
     worst, clip_only = worst_loss(subject, neighbours(adjacency, most, base, values))
     assert worst <= float(subject.cost.pure()) + ROUNDING
     assert clip_only <= float(subject.search.cost.pure()) + ROUNDING
@@ -91,7 +99,7 @@ def test_wrong_bounds_are_convicted():
         "a sum under replace-one moves by the width"
     )
     assert not convicted(exchange, lambda clip: clip.high - clip.low)
-    unknown = ClippedMean(epsilon=2, adjacency="replace-one", size_is_public=False, lower=0, **GRID)
+    unknown = ClippedMean(epsilon=2, adjacency="replace-one", lower=0, **GRID)
     assert convicted(unknown, lambda clip: clip.high - clip.low), (
         "two totals and an exchanged unit: twice the width"
     )
@@ -107,10 +115,10 @@ def test_wrong_bounds_of_squares_are_convicted():
     assert convicted(coming, lambda clip: (clip.high - clip.low) ** 2 // 2), (
         "each record adds the squared width"
     )
-    unknown = ClippedVariance(epsilon=2, adjacency="replace-one", size_is_public=False, lower=0, **GRID)
+    unknown = ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, **GRID)
     assert convicted(unknown, lambda clip: (clip.high - clip.low) ** 2), "an exchanged unit: twice that"
     assert not convicted(unknown, lambda clip: 2 * (clip.high - clip.low) ** 2)
-    known = made(ClippedVariance, "replace-one", 1, None)
+    known = made(EVERY_RECORD_OF_VARIANCE, "replace-one", 1, None)
     assert convicted(known, lambda clip: 4 * (clip.high - clip.low) ** 2), "ends alone are no worst case"
     assert not convicted(known, lambda clip: -(-16 * (clip.high - clip.low) ** 2 // 3))
 

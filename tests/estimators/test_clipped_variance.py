@@ -97,7 +97,7 @@ def _clip(subject, width):
 
 def test_two_totals_with_the_sums_of_one_bound_are_convicted():
     """The bound of three totals that only grow is too small where one record takes the place of another."""
-    subject = made("replace-one")
+    subject = made("replace-one", size_is_public=True)
     clip = _clip(subject, 33)
     each = [subject.totals([float(u)], clip) for u in range(34)]
     apart = max(sum(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in product(each, each))
@@ -105,13 +105,16 @@ def test_two_totals_with_the_sums_of_one_bound_are_convicted():
     assert apart <= -(-16 * 33**2 // 3)
 
 
-def test_missing_values_do_not_count_unless_the_number_of_records_is_public():
-    subject = made(lower=10, cap=1000)
-    clip = _clip(subject, 9)
-    assert subject.totals([None, math.nan, "x"], clip) == (0, 0, 0)
-    public = made("replace-one", lower=10, cap=1000)
+def test_missing_values_do_not_count():
+    for adjacency in ("add-remove", "replace-one"):
+        subject = made(adjacency, lower=10, cap=1000)
+        assert subject.totals([None, math.nan, "x"], _clip(subject, 9)) == (0, 0, 0)
+
+
+def test_where_every_record_was_said_to_have_a_number_0_keeps_the_place_of_one_without():
+    public = made("replace-one", lower=10, cap=1000, size_is_public=True)
     moments = public.totals([None, 3.0, 5.0], _clip(public, 9))
-    assert moments == public.totals([0.0, 3.0, 5.0], _clip(public, 9)), "it counts as 0, moved into the clip"
+    assert moments == public.totals([0.0, 3.0, 5.0], _clip(public, 9)), "0 is moved into the clip"
 
 
 # ---- figures ------------------------------------------------------------------------------------------------------------
@@ -250,8 +253,10 @@ def test_two_totals_are_never_worse_than_plain_ones():
 
 
 def test_which_number_of_records_is_public():
-    assert made("replace-one").size_is_public
-    assert not made().size_is_public
+    """Only what somebody says is public, as for a mean."""
+    assert made("replace-one", size_is_public=True).size_is_public
+    for adjacency in ("add-remove", "replace-one"):
+        assert not made(adjacency).size_is_public
     with pytest.raises(
         InvalidParameter, match=r"ClippedVariance.size_is_public must be False.*private there"
     ):

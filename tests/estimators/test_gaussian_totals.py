@@ -135,7 +135,7 @@ CASES = [
     (ClippedMean, "add-remove", 1, 0, {}),
     (ClippedMean, "add-remove", 3, None, {}),
     (ClippedMean, "replace-one", 1, 0, {}),
-    (ClippedMean, "replace-one", 1, 0, {"size_is_public": False}),
+    (ClippedMean, "replace-one", 1, 0, {"size_is_public": True}),
     (ClippedMean, "replace-one", 3, None, {}),
 ]
 

@@ -24,7 +24,7 @@ CASES = [
     (ClippedMean, "add-remove", 1, 0, {}),
     (ClippedMean, "add-remove", 1, None, {}),
     (ClippedMean, "replace-one", 1, 1, {}),
-    (ClippedMean, "replace-one", 1, 0, {"size_is_public": False}),
+    (ClippedMean, "replace-one", 1, 0, {"size_is_public": True}),
     (ClippedSum, "add-remove", 2, None, {}),
     (ClippedMean, "add-remove", 2, None, {}),
     (ClippedMean, "replace-one", 2, None, {}),
@@ -95,7 +95,7 @@ def test_wrong_bounds_are_convicted():
     exchange = made(ClippedSum, "replace-one", 1, None, {})
     assert convicted(exchange, lambda self, clip: max(-clip.low, clip.high)), "a sum moves by the width"
     assert not convicted(exchange, lambda self, clip: width(clip))
-    unknown = made(ClippedMean, "replace-one", 1, 0, {"size_is_public": False})
+    unknown = made(ClippedMean, "replace-one", 1, 0, {})
     assert convicted(unknown, lambda self, clip: width(clip)), "the bound of one total, used for two"
     assert not convicted(unknown, lambda self, clip: math.isqrt(2 * width(clip) ** 2) + 1)
     coming = made(ClippedMean, "add-remove", 1, None, {})

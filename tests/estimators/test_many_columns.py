@@ -17,7 +17,7 @@ from sordino.estimators.quantiles import rank_search
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.noise import Geometric
 from support.fit import LEVEL
-from support.quantiles import law_of, split_law, walk
+from support.quantiles import law_of, sized_law, walk
 
 COLUMNS = {
     "low": [0.0, 0.5, 0.5, 2.0, 2.5],
@@ -103,14 +103,7 @@ def test_several_quantiles_of_each_column_have_their_own_law():
     subject = Quantiles(q=(0.25, 0.5, 0.75), epsilon=5, **GRID)
     drawn = release_many(subject, 5, lambda found: tuple(one.value for one in found))
     for name, records in COLUMNS.items():
-        law = split_law(
-            records,
-            subject.grid.edges.tolist(),
-            [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)],
-            len(records),
-            subject.noise.rate,
-            subject.threshold_correction,
-        )
+        law = sized_law(subject, records, [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
         assert fits(Counter(drawn[name]), law_of_values(subject, law)) > LEVEL
 
 

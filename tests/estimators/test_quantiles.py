@@ -16,9 +16,8 @@ from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import Runs
 from sordino.ledger import Budget
 from support.fit import LEVEL
-from support.quantiles import split_law
+from support.quantiles import sized_law
 
-HALF = Fraction(1, 2)
 PUBLIC = {"q": (0.25, 0.5, 0.75), "epsilon": 3, "adjacency": "add-remove", "lower": 0, "cap": 15, "growth": 2}
 
 
@@ -41,19 +40,11 @@ def made(**changes):
 @pytest.mark.sample(2)
 def test_releases_have_the_law_of_the_definition(options):
     quantiles, n = made(**options, adjacency="replace-one"), 250
-    assert quantiles.size_noise is None
     records = [0.0, 0.5, 0.5, 2.0, 2.5, 4.0, 4.5, 9.0, 20.0]
     edges = quantiles.grid.edges.tolist()
     shares = [Fraction(str(q)) for q in options.get("q", PUBLIC["q"])]
-    law = split_law(
-        records,
-        edges,
-        shares,
-        len(records),
-        quantiles.noise.rate,
-        quantiles.threshold_correction,
-        few=2 if "size_hint" in options else Fraction(1, 20),
-    )
+    few = 2 if "size_hint" in options else Fraction(1, 20)
+    law = sized_law(quantiles, records, shares, few=few)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     values = [
         quantiles.grid.edges[-1]
@@ -131,7 +122,7 @@ def test_each_search_is_over_the_records_and_edges_between_its_places():
         ([], None),
         ([1e9] * 60, (15.0, True)),
         ([-5.0] * 60, (0.0, False)),
-        ([math.nan] * 60, (0.0, False)),
+        ([math.nan] * 60, None),
         ([5.0] * 60, None),
     ],
 )
@@ -204,12 +195,13 @@ def test_levels_and_their_cost():
     assert made(adjacency="replace-one").cost == cost.repeat(
         cost.Range(low=Fraction(3, 4), high=Fraction(3, 2)), 2
     )
-    private = made(adjacency="replace-one", size_is_public=False)
-    assert private.cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Range(low=HALF, high=1), 2))
+    # A record that loses its number moves their number, and no search by more than half of what is paid.
+    replaced = made(adjacency="replace-one")
+    assert replaced.size_noise.rate == replaced.noise.rate == Fraction(3, 4)
     rows = made(adjacency="replace-one", rows_per_unit=4)
     assert rows.cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Pure(epsilon=1), 2))
     assert (rows.noise.rate, rows.size_noise.rate) == (Fraction(1, 8), Fraction(1, 4))
-    for quantiles in (made(), made(adjacency="replace-one"), private, rows):
+    for quantiles in (made(), replaced, rows):
         assert quantiles.cost.pure() == 3
     assert (
         made(adjacency="replace-one").cost.zcdp()
@@ -318,7 +310,6 @@ REFUSED = {
     "unit": (0, -1, None),
     "size_hint": (0, 1.5),
     "rows_per_unit": (0, None),
-    "size_is_public": (1, "yes", True),
 }
 
 
@@ -327,8 +318,6 @@ def test_public_parameters_are_refused_by_name(name):
     for value in REFUSED[name]:
         with pytest.raises(InvalidParameter, match="Quantiles"):
             made(**{name: value})
-    with pytest.raises(InvalidParameter, match="size_is_public must be False"):
-        made(adjacency="replace-one", rows_per_unit=2, size_is_public=True)
 
 
 def test_counts_over_another_grid_are_refused():

@@ -168,7 +168,7 @@ CASES = [
     column(ClippedMean, **GROWTH),
     column(ClippedMean, lower=None, **GROWTH, rows_per_unit=2),
     column(ClippedMean, "replace-one", **GROWTH),
-    column(ClippedMean, "replace-one", **GROWTH, size_is_public=False),
+    column(ClippedMean, "replace-one", **GROWTH, size_is_public=True),
     column(ClippedMean, "replace-one", lower=None, **GROWTH, rows_per_unit=2),
 ]
 

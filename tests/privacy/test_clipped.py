@@ -29,7 +29,7 @@ MADE = [
     ClippedMean(epsilon=2, adjacency="add-remove", lower=None, **GRID),
     ClippedMean(epsilon=2, adjacency="replace-one", rows_per_unit=2, lower=0, **GRID),
     ClippedVariance(epsilon=2, adjacency="add-remove", lower=None, **GRID),
-    ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, **GRID),
+    ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, size_is_public=True, **GRID),
 ]
 every = pytest.mark.parametrize(
     "m",

@@ -148,7 +148,7 @@ MANY = {
     "two, number private": (TWO_EDGES | {"q": (0.25, 0.5), "epsilon": 3}, 2),
     "two rows": (TWO_EDGES | {"rows_per_unit": 2}, 1),
     "two rows, replaced": (TWO_EDGES | REPLACED | {"rows_per_unit": 2}, 0),
-    "row replaced, number private": (TWO_EDGES | REPLACED | {"size_is_public": False, "q": (0.3, 0.6)}, 1),
+    "row replaced, two": (TWO_EDGES | REPLACED | {"q": (0.3, 0.6)}, 1),
     "two rows, three quantiles": (TWO_EDGES | {"rows_per_unit": 2, "q": (0.25, 0.5, 0.75), "epsilon": 4}, 0),
     "five": (REPLACED | {"q": (0, 0.25, 0.5, 0.75, 1), "epsilon": 3}, 2),
 }
@@ -162,9 +162,13 @@ def test_quantiles_lose_at_most_their_cost(name):
     found.no_view_is_broken(m.cost)
 
 
-def test_one_level_with_a_public_number_is_attained():
-    m = quantiles(adjacency="replace-one", cap=2**60)
-    assert Losses(m, [moved_row(m)]).worst == pytest.approx(2, abs=1e-6)
+def test_one_level_is_attained_where_a_row_is_replaced():
+    """The noisy number takes a little away, and less the larger epsilon is."""
+    below, above = (0,) * 4, (2**60,) * 4
+    for epsilon, reached in ((2, 1.98), (40, 40 - 1e-6)):
+        m = quantiles(adjacency="replace-one", cap=2**60, epsilon=epsilon)
+        found = audit.exact(m, answers_a=(*below, 0, *above), answers_b=(*below, 2**59, *above))
+        assert reached < found.epsilon_at_least <= epsilon
 
 
 @pytest.mark.slow
@@ -228,12 +232,7 @@ def test_columns_and_parameters_at_random(seed):
         m = any_quantile(rng)
         buckets = m.grid.size + 1
         rest = rng.integers(0, 13, size=buckets) * (rng.random(buckets) < 0.6)
-        fixed = getattr(m, "size_is_public", False)
-        rows = (
-            [1, 1]
-            if fixed
-            else rng.integers(0, m.rows_per_unit + 1, size=2) * [1, m.adjacency == "replace-one"]
-        )
+        rows = rng.integers(0, m.rows_per_unit + 1, size=2) * [1, m.adjacency == "replace-one"]
         a, b = (rest + np.bincount(rng.integers(0, buckets, size=n), minlength=buckets) for n in rows)
         Losses(m, [(tuple(a.tolist()), tuple(b.tolist()))]).no_view_is_broken(m.cost)
 
@@ -336,7 +335,6 @@ def test_a_unit_that_moves_between_searches_at_the_price_of_one_of_them_is_convi
 
 def test_targets_from_the_true_number_of_records_at_no_price_are_convicted():
     honest = quantiles(q=(0.5,), epsilon=4, cap=3)
-    assert honest.size_noise is not None
     twin = Sold(honest, size_noise=None)
     searches = Pure(epsilon=honest.noise.rate * honest.levels)
     pairs = list(neighbours(honest, 2))

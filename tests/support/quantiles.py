@@ -175,3 +175,26 @@ def losses(one, other):
     """Smallest and largest log ratio of two laws, where either is not negligible."""
     ratios = [math.log(one[out] / other[out]) for out in one if max(one[out], other[out]) > 1e-12]
     return min(ratios), max(ratios)
+
+
+def sized_law(quantiles, records, shares, **options):
+    """Law of all edges of `Quantiles`, over all noisy numbers of records: two-sided geometric noise, and none below 0."""
+    rate, law, found = float(quantiles.size_noise.rate), {}, Counter()
+    reach = math.ceil(30 / rate)
+    for noise in range(-reach, reach + 1):
+        size = max(0, len(records) + noise)
+        mass = math.tanh(rate / 2) * math.exp(-rate * abs(noise))
+        targets = tuple(math.ceil(share * size) for share in (*shares, 1))
+        if targets not in law:
+            law[targets] = split_law(
+                records,
+                quantiles.grid.edges.tolist(),
+                shares,
+                size,
+                quantiles.noise.rate,
+                quantiles.threshold_correction,
+                **options,
+            )
+        for edges, chance in law[targets].items():
+            found[edges] += mass * chance
+    return dict(found)

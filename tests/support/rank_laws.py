@@ -58,13 +58,11 @@ def law(m, counts):
     runs = Runs.of(BucketCounts(grid=m.grid, counts=np.array(counts)))
     if isinstance(m, Quantile):
         return multiplied(quantile_paths(m, runs), runs)
-    sizes = {runs.records: 1.0}
-    if m.size_noise is not None:
-        drawn = np.arange(-1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate)))
-        sizes = {}
-        for noise, chance in zip(drawn.tolist(), m.size_noise.pmf(drawn).tolist(), strict=True):
-            size = max(0, runs.records + noise)
-            sizes[size] = sizes.get(size, 0.0) + chance
+    drawn = np.arange(-1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate)))
+    sizes = {}
+    for noise, chance in zip(drawn.tolist(), m.size_noise.pmf(drawn).tolist(), strict=True):
+        size = max(0, runs.records + noise)
+        sizes[size] = sizes.get(size, 0.0) + chance
     by_target = {}
     for size, chance in sizes.items():
         by_target[m.targets(size)] = by_target.get(m.targets(size), 0.0) + chance
@@ -87,13 +85,14 @@ def plus(a, b):
 
 
 def neighbours(m, base):
-    """Pairs that differ in one unit, the larger one first where one is: a unit may also be there with fewer rows than it might have."""
+    """Pairs that differ in one unit, the larger one first where one is.
+
+    A unit may also be there with fewer rows than it might have, or with none: rows without a number do not count.
+    """
     buckets = m.grid.size + 1
     units = list(data(buckets, m.rows_per_unit, least=1))
-    fixed = m.adjacency == "replace-one" and getattr(m, "size_is_public", False)
     for rest in data(buckets, base):
         for i, unit in enumerate(units):
-            if not fixed:
-                yield plus(rest, unit), rest
+            yield plus(rest, unit), rest
             if m.adjacency == "replace-one":
                 yield from ((plus(rest, unit), plus(rest, other)) for other in units[:i])

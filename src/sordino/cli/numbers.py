@@ -15,7 +15,7 @@ import click
 from sordino.cli.consent import require_small_delta
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.missing import describe_missing, describe_numbers
+from sordino.cli.missing import describe_numbers, describe_size
 from sordino.cli.options import (
     BOUNDED,
     EPSILON,
@@ -45,6 +45,7 @@ from sordino.estimators import QuantileValues
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
+from sordino.session.plans.rules import describe_missing
 from sordino.session.request import CONFIDENCE
 from sordino.sheet import Sheet, describe_spent, list_spent
 from sordino.sheet_text import format_cell
@@ -296,7 +297,7 @@ def _release_figure(
     if release is None:
         return
     # The labels of a release in groups are those of the column of the groups.
-    missing, counted_so = describe_missing(kind, asked.column, release)
+    missing = [describe_missing(asked.column)]
     if domain is not None and domain.hidden:
         missing.append("rows of groups that were not found")
     facts, notes = describe_release(
@@ -308,8 +309,9 @@ def _release_figure(
         domain,
         left_out=(*session.left_out, *missing),
     )
+    sized = describe_size(kind, release, asked.unit, bounded=bounds is not None)
     shared, warned = describe_numbers(release, asked=asked.numbers_share != 0)
-    facts, notes = facts | shared, [*warned, *counted_so, *notes]
+    facts, notes = facts | shared, [*warned, *sized, *notes]
     lower = None if asked.lower == "none" else float(asked.lower)
     facts |= {"column": asked.column, "lower": lower, "confidence": CONFIDENCE}
     if lower is not None:

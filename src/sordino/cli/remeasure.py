@@ -29,6 +29,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Session
 from sordino.session.kept_again import read_kept_request
+from sordino.session.plans.rules import describe_missing
 from sordino.session.remeasure import RemeasureRequest
 from sordino.sheet import Sheet, list_total
 
@@ -84,8 +85,9 @@ def remeasure(
     options = UnitOptions(
         user=whom.column, row_is_unit=whom.column is None, max_rows=whom.max_rows, adjacency=whom.adjacency
     )
+    missing = [] if said.get("column") is None else [describe_missing(said["column"])]
     facts, notes = describe_release(
-        "remeasure", release, options, said.get("where"), left_out=session.left_out
+        "remeasure", release, options, said.get("where"), left_out=(*session.left_out, *missing)
     )
     sure, worth = describe_rows(release)
     of_column = said.get("column") is not None

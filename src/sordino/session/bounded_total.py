@@ -125,8 +125,8 @@ class BoundedTotal:
     Parameters
     ----------
     kind : {"sum", "mean"}
-        A mean is over all records, how many they are is public, and a missing one counts as 0, moved into the
-        clip.
+        A mean is over all records, and how many they are is public: each has a number. Should one have none
+        all the same, 0, moved into the clip, keeps its place.
     epsilon : number
         Budget of the whole release.
     adjacency : {"add-remove", "replace-one"}
@@ -228,7 +228,7 @@ class BoundedTotal:
         ends, mechanism = self.records, self.noise(records)
         steps = figure.total.steps
         if figure.records is not None:
-            # A missing number counts as 0, moved between the ends.
+            # It was declared that every record has a number. 0 keeps the place of one that has none.
             steps += figure.total.missing * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         # An exact fraction, however large the sum is.

@@ -216,14 +216,29 @@ class ColumnRequest(Request[R]):
         )
 
     def has_public_size(self, table: Table) -> bool:
-        """Tell whether neighbors have equally many rows.
+        """Tell whether neighbors have equally many rows with a number.
 
-        They do if nothing filters, groups or computes them, and no rule of the format drops any.
+        They do if nothing filters, groups or computes them, no rule of the format drops any, and no row can
+        be without a number.
         """
+        return not self.list_private_sizes(table)
+
+    def list_private_sizes(self, table: Table) -> list[str]:
+        """Return why the number of rows that count is private; nothing if it is public."""
         source, unit = table.source, table.unit
-        # Lines of text that do not parse are dropped, and so may be rows of a view: how many is private.
-        whole = self.where is None and self.by is None and not source.dropped and not source.computed
-        return whole and unit.column is None and unit.adjacency == "replace-one"
+        reasons = {
+            "the adjacency is add-remove": unit.adjacency == "add-remove",
+            "units are those of a column, who have any number of rows": unit.column is not None,
+            "a predicate drops rows": self.where is not None,
+            "rows are grouped": self.by is not None,
+            # Lines of text that do not parse are dropped, and so may be rows of a view.
+            "rows of CSV, JSON lines or Excel are dropped if they do not parse": bool(source.dropped),
+            "a view, a relation or a lazy frame may drop rows": source.computed,
+            f"a row may be without a number in {shown(self.column)}": not source.always_has_number(
+                self.column
+            ),
+        }
+        return [reason for reason, holds in reasons.items() if holds]
 
     def ask(self, table: Table, grid: BucketGrid, ladder: StepLadder | None = None) -> NumberQuestion:
         """Return the question about the column."""
@@ -324,8 +339,7 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
         share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
         values: Quantile | Quantiles
         if isinstance(self.q, tuple):
-            public = self.has_public_size(table)
-            values = Quantiles(q=self.q, epsilon=epsilon * (1 - share), size_is_public=public, **shared)
+            values = Quantiles(q=self.q, epsilon=epsilon * (1 - share), **shared)
         else:
             values = Quantile(q=cast("Number", self.q), epsilon=epsilon * (1 - share), **shared)
         if not share:
@@ -450,7 +464,7 @@ class TotalReading:
         totals = self.question.totals([self.ends] * max(1, len(self.question.groups)), progress=progress)
         known, missing = sum(total.known for total in totals), sum(total.missing for total in totals)
         # The number of records decides how much noise there is, which is allowed: no neighbor of a mean has
-        # another one.
+        # another one. 0 keeps the place of one that was declared to have a number and has none.
         records = known + missing if self.of_mean else None
         return Figures(tuple(Figure(total, records) for total in totals), known, missing)
 
@@ -499,24 +513,9 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
 
     Nothing private and unbiased is known for a quotient of two private numbers.
     """
-    if request.has_public_size(table):
-        return
-    source, unit = table.source, table.unit
-    reasons = {
-        "the adjacency is add-remove": unit.adjacency == "add-remove",
-        "units are those of a column, who have any number of rows": unit.column is not None,
-        "a predicate drops rows": request.where is not None,
-        "rows are grouped": request.by is not None,
-        "rows of CSV, JSON lines or Excel are dropped if they do not parse (write it as Parquet)": bool(
-            source.dropped
-        ),
-        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": (
-            source.computed
-        ),
-    }
-    # One of them holds: they are what `has_public_size` asks for, turned around.
-    found = next(reason for reason, holds in reasons.items() if holds)
-    raise InvalidParameter(
-        "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops "
-        f"or groups rows), but {found}. Ask for a sum and a count with bounds, or for the mean without."
-    )
+    for reason in request.list_private_sizes(table):
+        raise InvalidParameter(
+            "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that "
+            "drops or groups rows, a column of whole numbers that a table of PostgreSQL or DuckDB declares "
+            f"NOT NULL), but {reason}. Ask for the sum with bounds, or for the mean without."
+        )

@@ -461,7 +461,10 @@ class Session(SessionBase):
         """Release a quantile of a column of numbers, or several, without a range to guess.
 
         With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (see
-        `groups_per_unit`), chosen by their ranks and a secret salt. Missing numbers count as the lowest.
+        `groups_per_unit`), chosen by their ranks and a secret salt.
+
+        Rows without a number (NULL and NaN alike) do not count, and how many do is private. With `max_rows`
+        they are chosen like any other: one without a number takes a place of its unit.
 
         Parameters
         ----------
@@ -583,7 +586,7 @@ class Session(SessionBase):
 
         Where to clip is found privately, then the clipped rows are added.
 
-        Missing numbers add nothing. The rows are read once. Rows of a unit, groups and errors as for
+        Rows without a number do not count. The rows are read once. Rows of a unit, groups and errors as for
         `quantile`.
 
         Parameters
@@ -663,15 +666,16 @@ class Session(SessionBase):
     ) -> ClippedValue | BoundedValue | Groups:
         """Release the mean of a column of numbers without a bound to guess.
 
-        It is found as for `sum`, together with the number of rows where that is private.
+        It is found as for `sum`, together with the number of rows with a number where that is private.
 
-        Missing numbers do not count; where the number of rows is public (replace-one, each row a unit,
-        stored rows), they count as 0, moved between the ends that were found. `lower` may be any number below
-        the cap: the closer to the values, the less noise. Parameters and errors as for `sum`.
+        Rows without a number do not count, and how many do is private, under replace-one as well. Only where
+        no row can be without one it is public, and there is less noise: replace-one, each row a unit, no
+        `where`, no `by`, and a column of whole numbers that a table of PostgreSQL or DuckDB declares NOT
+        NULL. `lower` may be any number below the cap: the closer to the values, the less noise. Parameters
+        and errors as for `sum`.
 
-        With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`,
-        and no source of CSV, JSON lines or Excel, of which some rows may be dropped. A missing number then
-        counts as 0, moved between `lower` and `cap`. The output range tells the number of rows.
+        With `bounds` the number of rows with a number must be public; anything else is refused. The output
+        range tells that number.
 
         Returns
         -------
@@ -724,9 +728,8 @@ class Session(SessionBase):
     ) -> VarianceValue | Groups:
         """Release the variance and the standard deviation of a column without a bound to guess.
 
-        It is found as for `mean`, from totals of squares under one charge; so missing numbers do not count,
-        or count as 0 where the number of rows is public.
-        Parameters and errors as for `mean`.
+        It is found as for `mean`, from totals of squares under one charge. Rows without a number
+        do not count. Parameters and errors as for `mean`.
 
         Returns
         -------

@@ -52,7 +52,7 @@ def quantile_interval(mechanism: QuantileInterval, n: int) -> Subject:  # noqa: 
 def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
     """Return the law of all edges together."""
     _check_edges(mechanism)
-    if mechanism.size_noise is not None and _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
+    if _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(
             "audit.exact plays quantiles for each of the numbers of records that the noise may say, "
             f"at most {_MOST_SIZES} of them; got "
@@ -108,8 +108,6 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
     """
     noise = mechanism.size_noise
-    if noise is None:
-        return {mechanism.targets(records): (Decimal(1), Decimal(1))}
     down, up = contexts(_QUANTILE_DIGITS)
     r = exp_bounds(noise.rate, _QUANTILE_DIGITS)
     center = (

@@ -40,9 +40,9 @@ from sordino.estimators.clipped.step_ladder import StepLadder
 
 
 class CountedRows(NamedTuple):
-    """The rows of a question, counted: of each group in each bucket, shape (groups, K + 1).
+    """The rows of a question with a number, counted: of each group in each bucket, shape (groups, K + 1).
 
-    `known` of all rows hold a number, `missing` hold none. Private.
+    `known` of all rows hold a number, `missing` hold none: these are in no bucket. Private.
     """
 
     counts: NDArray[np.int64]
@@ -92,9 +92,10 @@ class BucketQuery:
             np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known", "reached")
         )
         group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
-        # Rows that reach the cut of their cell are in the next bucket, all others in the bucket of the cell.
+        # Rows that reach the cut of their cell are in the next bucket, all others with a number in the bucket
+        # of the cell.
         below = self.buckets[cells]
-        np.add.at(counts, (group, below), rows - reached)
+        np.add.at(counts, (group, below), known - reached)
         # Only where some rows reach a cut: the last cell has
         # no next bucket, and its index would be out of range.
         np.add.at(counts, (group[reached > 0], below[reached > 0] + 1), reached[reached > 0])
@@ -113,6 +114,8 @@ class BucketQuery:
         bucket = self.buckets[cells]
         # Engines answer in any order, and the counts of groups are looked up by place.
         order = np.lexsort((bucket, group))
+        # In some all rows may be without a number.
+        order = order[known[order] > 0]
         totals: Iterator[int] = map(int, np.asarray(answer["total"], dtype=object)[order].tolist())
         if self.plain is not None:
             each = zip(bucket[order].tolist(), known[order].tolist(), totals, strict=True)
@@ -123,7 +126,7 @@ class BucketQuery:
             ladder=ladder,
             group=group[order],
             bucket=bucket[order],
-            count=rows[order],
+            count=known[order],
             total=list(totals),
             missing=missing,
         )

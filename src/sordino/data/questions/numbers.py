@@ -17,7 +17,7 @@ from typing import final
 from sordino.data.csv.column_types import Marks
 
 # Without UHUGEINT, which is beyond the type in which sums are added up.
-_WHOLE_NUMBER_TYPE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
+WHOLE_NUMBER_TYPE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
 _DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _FLOAT_TYPES = {"FLOAT": 24, "DOUBLE": 53}
 _BITS_OF_TYPE = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}
@@ -102,7 +102,7 @@ def number_kind(
         return NumberKind("DOUBLE", text=True, scale=None, truth=inferred, marks=marks)
     if declared == "BOOLEAN" and inferred:
         declared = "TINYINT"
-    if whole := _WHOLE_NUMBER_TYPE.fullmatch(declared):
+    if whole := WHOLE_NUMBER_TYPE.fullmatch(declared):
         unsigned, bits = bool(whole[1]), _BITS_OF_TYPE[whole[2] or whole[4]]
         # Two's complement: there is one negative number more than there are positive ones.
         ends = (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)

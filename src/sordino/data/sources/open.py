@@ -186,6 +186,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             tuple(database.paths),
             ReaderBackend(database),
             computed=database.is_view,
+            required=database.required,
         )
     if colon and scheme == "excel":
         file, sheet = excel_parts(path)
@@ -263,6 +264,7 @@ def _open_server_table(path: str) -> Source:
         (),
         server,
         computed=server.computed,
+        required=server.required,
         ordered=False,
         legible=server.legible,
     )

@@ -49,7 +49,8 @@ _WHOLE_TYPE_NUMBERS = frozenset({20, 21, 23})
 _CHARACTER_TYPE = re.compile(r"character(?: varying)?(?:\(\d+\))?")
 _NUMERIC_TYPE = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA_QUERY = (
-    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e', a.attgenerated = 'v'"
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e', a.attgenerated = 'v',"
+    " a.attnotnull"
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
@@ -112,6 +113,7 @@ class PostgresBackend:
     table: str
     names: tuple[str, ...]
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
+    required: frozenset[str] = frozenset()  # columns that are declared NOT NULL
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
     limit: ClassVar[AnswerLimit | None] = None
@@ -228,15 +230,16 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
         str(column): UNUSABLE if computed else _translate_server_type(str(kind), enumerated=bool(labels))
-        for column, kind, labels, computed in columns
+        for column, kind, labels, computed, _ in columns
     }
-    listed = frozenset(str(column) for column, _, labels, _ in columns if labels)
+    listed = frozenset(str(column) for column, _, labels, *_ in columns if labels)
     return (
         PostgresBackend(
             address,
             f"{quoted(schema)}.{quoted(name)}",
             tuple(declared),
             enumerated=listed,
+            required=frozenset(str(column) for column, *_, required in columns if required),
             computed=not stored,
             legible=str(encoding) in LEGIBLE,
         ),

@@ -15,7 +15,7 @@ import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
 from sordino.data.csv.column_types import Marks
-from sordino.data.questions.numbers import NumberKind, number_kind
+from sordino.data.questions.numbers import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
@@ -183,6 +183,9 @@ class Source:
         parse; empty: none. Where there is such a rule, neighbors need not have equally many rows.
     declared : bool
         Whether its columns are those that were declared, as in JSON lines, where no line names all of them.
+    required : frozenset of str
+        Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there may be.
+        What a file or a frame says of its own rows may follow from them, and is no such rule.
     ordered : bool
         Whether rows have an order of their own.
     legible : bool
@@ -205,6 +208,7 @@ class Source:
     marks: Marks | None = None
     dropped: str = ""
     declared: bool = False
+    required: frozenset[str] = frozenset()
     ordered: bool = True
     legible: bool = True
     folders: tuple[Path, ...] = ()
@@ -283,6 +287,12 @@ class Source:
                 f"{shown(declared)[1:-1]}. Convert the column at its source."
             )
         return index, kind
+
+    def always_has_number(self, column: str) -> bool:
+        """Tell whether no row can be without a number in a column, by what is declared of it."""
+        # Floats have NaN, and so have decimals of PostgreSQL.
+        whole = WHOLE_NUMBER_TYPE.fullmatch(self.columns.get(column, "")) is not None
+        return whole and column in self.required
 
     def predicate(self, where: str, role: str = "where") -> RowPredicate:
         """Parse a row predicate, check it against the declared types, without a row, and write it as SQL.

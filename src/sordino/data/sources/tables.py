@@ -155,6 +155,7 @@ class DatabaseReader:
     table: str
     schema: Mapping[str, str] = field(repr=False)
     is_view: bool
+    required: frozenset[str] = frozenset()
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -204,10 +205,11 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
             opened, f"SELECT * FROM {_write_private_table(table)}", f"table {table!r} of {file}"
         )
         is_view = _is_view(opened, table)
-        computed = _find_generated_columns(opened, table)
+        computed = _find_columns(opened, table, "is_generated")
+        required = _find_columns(opened, table, "NOT is_nullable")
     # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
     usable = {name: UNUSABLE if name in computed else kind for name, kind in schema.items()}
-    return DatabaseReader(file, table, schema, is_view), usable
+    return DatabaseReader(file, table, schema, is_view, frozenset(required)), usable
 
 
 def _is_view(opened: Engine, table: str) -> bool:
@@ -219,12 +221,12 @@ def _is_view(opened: Engine, table: str) -> bool:
     return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
 
 
-def _find_generated_columns(opened: Engine, table: str) -> set[str]:
-    """Return the columns of a table that are computed when they are read."""
+def _find_columns(opened: Engine, table: str, condition: str) -> set[str]:
+    """Return the columns of a table that were declared so."""
     schema, _, name = table.rpartition(".")
     columns = opened.connection.execute(
         "SELECT schema_name, table_name, column_name FROM duckdb_columns()"
-        " WHERE database_name = 'private' AND is_generated"
+        f" WHERE database_name = 'private' AND {condition}"
     ).fetchall()
     # As in `_is_view`: the engine finds a table whatever the case of its name.
     wanted = (schema.lower() or "main", name.lower())

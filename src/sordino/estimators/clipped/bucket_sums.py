@@ -67,11 +67,11 @@ class BucketSums:
     bucket : array of int64, shape (m,)
         Its bucket.
     count : array of int64, shape (m,)
-        How many records are in it, missing ones included.
+        How many records are in it; a record without a number is in none.
     total : list of int, length m
-        The sum of those with a number, in the steps of the bucket.
+        Their sum, in the steps of the bucket.
     missing : array of int64, shape (groups,)
-        Records without a number, of each group; they are in bucket 0.
+        Records without a number, of each group.
     """
 
     ladder: StepLadder
@@ -103,6 +103,8 @@ class BucketSums:
             missing += unknown
             upper += _add_by_bucket(places, steps >> _HALF_BITS, size)
             lower += _add_by_bucket(places, steps & ((1 << _HALF_BITS) - 1), size)
+        # They have passed no edge, and count with no number.
+        counts[0] -= missing
         filled = np.flatnonzero(counts)
         return cls(
             ladder=ladder,
@@ -127,9 +129,9 @@ class BucketSums:
 
     def known(self) -> NDArray[np.int64]:
         """Return how many records of each group hold a number, shape (groups,)."""
-        all_of_them = np.zeros(self.groups, dtype=np.int64)
-        np.add.at(all_of_them, self.group, self.count)
-        return all_of_them - self.missing
+        found = np.zeros(self.groups, dtype=np.int64)
+        np.add.at(found, self.group, self.count)
+        return found
 
     @no_remnants
     def add_up(self, clips: Sequence[ClipEnds]) -> list[int]:
@@ -147,12 +149,10 @@ class BucketSums:
         exponents = self.ladder.exponents
         finest = int(exponents.min())
         ends = np.array([clip.inside for clip in clips], dtype=np.int64).reshape(-1, 2)[self.group]
-        # Records with a number alone: bucket 0 holds the missing ones, too.
-        known = self.count - np.where(self.bucket == 0, self.missing[self.group], 0)
         left, right = self.bucket < ends[:, 0], self.bucket > ends[:, 1]
         below, above = (np.zeros(self.groups, dtype=np.int64) for _ in range(2))
-        np.add.at(below, self.group[left], known[left])
-        np.add.at(above, self.group[right], known[right])
+        np.add.at(below, self.group[left], self.count[left])
+        np.add.at(above, self.group[right], self.count[right])
         # Python integers: as exact as the sums, whatever the steps are.
         sums = [0] * self.groups
         inner = np.flatnonzero(~(left | right))

@@ -112,7 +112,10 @@ class Clip(Release):
 
     @property
     def missing(self) -> int:
-        """What a missing record counts as, where it counts: 0, or the end next to it. In steps."""
+        """What keeps the place of a record that was said to have a number and has none, in steps.
+
+        That is 0, or the end next to it.
+        """
         return max(self.low, min(self.high, 0))
 
 
@@ -209,8 +212,7 @@ class ClipSearch:
 
         For each search: answers in runs of equal ones, and the lengths of the runs.
 
-        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a
-        search on that side.
+        Private. Negative values below the grid are beyond no edge, and are not seen by a search on that side.
         """
         self._check_grid(counts)
         bucket = np.flatnonzero(counts.counts)
@@ -228,8 +230,7 @@ class ClipSearch:
         if self.sides == "above":
             yield _line_up(group, bucket, count, groups, size)
             return
-        # How many edges on their side of 0 records are beyond. Bucket 0 also holds what is missing, which is
-        # beyond no edge.
+        # How many edges on their side of 0 records are beyond; below the grid none are.
         up, down = bucket - half - 1, np.where(bucket > 0, half - bucket, 0)
         if self.sides == "magnitude":
             yield _line_up(group, np.maximum(up, down), count, groups, half)

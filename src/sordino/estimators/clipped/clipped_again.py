@@ -126,7 +126,7 @@ class ClippedAgain:
         """
         fresh_entropy(entropy, "ClippedAgain.release_one")
         clip, noise, records = self.clips[group], self.noises[group], known
-        # Where their number is public a missing one counts as 0, moved into the clip.
+        # Where it was said that every record has a number, 0 keeps the place of one that has none.
         if isinstance(self.figure, ClippedMean) and self.figure.size_is_public:
             total, records = total + missing * clip.missing, known + missing
         made = self.figure.add_noise(total, records, clip, noise, entropy=entropy)

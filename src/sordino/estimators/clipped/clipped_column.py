@@ -296,23 +296,21 @@ class SummedColumn(ClippedColumn):
 class SizedColumn(ClippedColumn):
     """A figure that is divided by the number of records, which is public or not."""
 
-    size_is_public: bool | None = parameter(
-        OrNone(TRUTH),
+    size_is_public: bool = parameter(
+        TRUTH,
         (
-            "Whether the number of records is public: only under replace-one, where a unit is one record "
-            "and none was left out because of what it holds. None: True under replace-one with "
-            "`rows_per_unit=1`."
+            "Whether it is public that every record has a number, and how many there are: only under "
+            "replace-one, where a unit is one record, none was left out because of what it holds, and none "
+            "can be without a number, such as a column of whole numbers that a database declares NOT NULL. "
+            "If one is without a number all the same, 0 (moved into the clip) keeps its place: privacy holds."
         ),
-        default=None,
+        default=False,
     )
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         super().derive()
-        could_be = self.adjacency == "replace-one" and self.rows_per_unit == 1
-        if self.size_is_public is None:
-            self._set(size_is_public=could_be)
-        if self.size_is_public and not could_be:
+        if self.size_is_public and (self.adjacency != "replace-one" or self.rows_per_unit > 1):
             raise InvalidParameter(
                 f"{type(self).__name__}.size_is_public must be False under add-remove and for units with "
                 "several records: the number of records is private there."

@@ -42,8 +42,8 @@ class ClippedMean(SummedColumn, SizedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as
-    0, moved into the clip.
+    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as well: a
+    record may lose its number. Only `size_is_public` says that none can.
 
     The two totals have half the variance of a sum of distances from the middle and a number of records with
     half the budget each, for every mean and every clip. The defaults are choices, not claims: see
@@ -126,7 +126,7 @@ class ClippedMean(SummedColumn, SizedColumn):
             `top`, such as max(low, min(high, floor(value / step))). None, the sum over no records, is 0.
         records : int
             How many records these are: without the missing ones, and private; under `size_is_public` all of
-            them, and public, where a missing one has added `clip.missing`.
+            them, and public; one that has no number all the same has added `clip.missing`.
         clip : Clip
             What `clip_from` of this mean released.
         entropy : Entropy
@@ -165,7 +165,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         """Return these totals for each group. Private."""
         wholes = sums.add_up(clips)
         if self.size_is_public:
-            # A missing number counts as 0, moved into the clip.
+            # It was said that every record has a number. 0 keeps the place of one that has none.
             return [
                 (whole + missing * clip.missing,)
                 for whole, missing, clip in zip(wholes, sums.missing.tolist(), clips, strict=True)
@@ -248,14 +248,14 @@ CLAIMS = (
                 (),
             ),
             (
-                ClippedMean(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2),
+                ClippedMean(
+                    epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True
+                ),
                 (_MEAN_WITNESS,),
                 (0,),
             ),
             (
-                ClippedMean(
-                    epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=False
-                ),
+                ClippedMean(epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2),
                 (_MEAN_WITNESS, 3),
                 (0, 3),
             ),
@@ -283,7 +283,6 @@ CLAIMS = (
                     lower=0,
                     cap=4,
                     growth=2,
-                    size_is_public=False,
                     total_rho=_MEAN_RHO,
                 ),
                 (5, 3),

@@ -236,8 +236,8 @@ class ClippedVariance(SizedColumn):
     Where one record takes the place of another they move by at most 16/3 w^2. They are never worse than sums
     of u w and u (w - u), and have less than half of their noise where the mean is in the middle of the clip.
 
-    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as
-    0, moved into the clip.
+    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as well: see
+    `ClippedMean`.
 
     The defaults are those of `ClippedMean`.
 
@@ -390,7 +390,7 @@ class ClippedVariance(SizedColumn):
     def _totals(self, moments: Moments, clip: Clip) -> tuple[int, ...]:
         width, first, second = clip.high - clip.low, moments.first, moments.second
         if self.size_is_public:
-            # There is a record in the place of a missing one, too.
+            # It was said that every record has a number. 0 keeps the place of one that has none.
             place = clip.missing - clip.low
             first, second = first + moments.missing * place, second + moments.missing * place**2
             n = moments.known + moments.missing
@@ -530,11 +530,15 @@ CLAIMS = (
                 (2, -2),
                 (),
             ),
-            (ClippedVariance(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2), (14 / 3,), (0,)),
             (
                 ClippedVariance(
-                    epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=False
+                    epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True
                 ),
+                (14 / 3,),
+                (0,),
+            ),
+            (
+                ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2),
                 (8 - 2**-40, 3),
                 (0, 3),
             ),

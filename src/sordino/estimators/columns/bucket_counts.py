@@ -42,7 +42,8 @@ class BucketCounts:
         Public.
     counts : array of int64, shape (K + 1,)
         Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So
-        the sums of all hold, too, and a record moves at most one count, by at most one. Private.
+        the sums of all hold, too, and a record moves at most one count, by at most one. Records without a
+        number are in none. Private.
 
     Raises
     ------
@@ -84,7 +85,7 @@ class BucketCounts:
         ----------
         values : array or list of numbers, shape (n,)
             Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any
-            size is read in blocks. What is missing or no number is in the lowest bucket.
+            size is read in blocks. What is missing (NULL, NaN, None) or no number is in no bucket.
         grid : BucketGrid
             Public.
 
@@ -128,7 +129,7 @@ class BucketCounts:
 
     @property
     def records(self) -> int:
-        """How many records were counted; private."""
+        """How many records with a number there are; private."""
         return int(self.counts.sum())
 
     def runs_up(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -181,24 +182,33 @@ def _cumulate_in_runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDA
 def _count_block(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return how many records of a block are in each bucket, shape (K + 1,)."""
     if block.dtype != object:
-        return counts_of(block, grid)
-    return np.bincount(find_buckets(block, grid), minlength=grid.size + 1)
+        counts = counts_of(block, grid)
+        # NaN has passed no edge. It is taken out here, and nowhere else.
+        if block.dtype.kind == "f":
+            counts[0] -= np.count_nonzero(np.isnan(block))
+        return counts
+    found = [bucket for value in block if (bucket := _bucket_of_object(value, grid)) is not None]
+    return np.bincount(np.array(found, dtype=np.int64), minlength=grid.size + 1)
 
 
 def find_buckets(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
-    """Return the bucket of each record of a block of numbers or objects, shape (n,)."""
+    """Return the bucket of each record of a block of numbers or objects, shape (n,).
+
+    For a record without a number that is 0: whoever counts takes it out again.
+    """
     if block.dtype != object:
         table, wide = _prepare_block(block, grid)
         places: NDArray[np.int64] = table.buckets[table.pass_marks(wide)]
         return places
-    return np.fromiter((_bucket_of_object(value, grid) for value in block), dtype=np.int64, count=block.size)
+    found = (_bucket_of_object(value, grid) or 0 for value in block)
+    return np.fromiter(found, dtype=np.int64, count=block.size)
 
 
-def _bucket_of_object(value: Any, grid: BucketGrid) -> int:
-    """Return the bucket of one object, by the same comparisons."""
+def _bucket_of_object(value: Any, grid: BucketGrid) -> int | None:
+    """Return the bucket of one object, by the same comparisons; None if it is missing or no number."""
     number = number_of(value)
     if number is None:
-        return 0
+        return None
     if isinstance(number, Decimal):
         # Decimals are compared with decimals: exact, and not slow however large the exponent is.
         return bisect_right(_edges_as_decimals(grid), number)
@@ -230,9 +240,9 @@ _FRACTION_BITS = 52  # binary digits of a float after its exponent
 
 
 def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
-    """Return how many records of a block are in each bucket, shape (K + 1,).
+    """Return how many records of a block have passed as many edges, shape (K + 1,).
 
-    The block holds floats, whole numbers or truth values.
+    The block holds floats, whole numbers or truth values. NaN has passed none.
     """
     table, wide = _prepare_block(block, grid)
     return table.counts(wide)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,8 @@ class BucketGrid:
     """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
 
     With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last
-    one. Two grids are equal if their edges are.
+    one. Minus infinity is in bucket 0 and plus infinity in bucket K; what is missing (NULL, NaN, None) or no
+    number is in none. Two grids are equal if their edges are.
 
     Parameters
     ----------
@@ -45,12 +46,6 @@ class BucketGrid:
         Finite and strictly increasing, at most 2^20; public. In the unit of the values.
     recipe : tuple of (str, Fraction or None)
         The public parameters that `geometric` made the edges from; no bucket depends on it.
-
-    Attributes
-    ----------
-    nulls : str
-        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus
-        infinity is in bucket K.
 
     Raises
     ------
@@ -66,8 +61,6 @@ class BucketGrid:
     >>> grid
     BucketGrid(lower=0, cap=20, growth=2, unit=1, edges=[1, 3, 7, 15, 20])
     """
-
-    nulls: ClassVar[str] = "lowest"
 
     edges: NDArray[np.float64]
     recipe: tuple[tuple[str, Fraction | None], ...] = ()

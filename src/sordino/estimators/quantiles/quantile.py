@@ -295,8 +295,8 @@ class Quantile(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
-            values at all.
+            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
+            at all.
         entropy : Entropy
             Where the noise comes from.
 

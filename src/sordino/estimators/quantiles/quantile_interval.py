@@ -75,8 +75,8 @@ class QuantileInterval(ColumnQuantiles):
 
     Notes
     -----
-    The quantile is the least value with a share of q of the records at or below it. Missing records count as
-    the lowest, and values below `lower` as `lower`.
+    The quantile is the least value with a share of q of the records with a number at or below it; the others
+    do not count. Values below `lower` count as `lower`.
 
     Examples
     --------

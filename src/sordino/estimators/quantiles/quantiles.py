@@ -1,10 +1,11 @@
 """Several quantiles of one column: the middle one splits the records, and each half is split again.
 
 Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
-add-remove, L times 2e under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec.
-B.3; kaplan2022].
+add-remove, L times 2e under replace-one, e the rate times the rows of a unit; where a unit has one record and
+another one under replace-one, the number at the rate e is in the price of the levels [durfee2023, Lemma B.2
+and Sec. B.3; kaplan2022].
 Proof: docs/proofs/quantiles.md.
-Noise: one-sided geometric on whole counts; discrete Laplace on the number of records where that is private.
+Noise: one-sided geometric on whole counts; discrete Laplace on the number of records with a number.
 Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost
 and no comparison.
 """
@@ -19,7 +20,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, final
 
 from sordino.claims import Claim
-from sordino.constraints import PROPORTION, TRUTH, Number, OrNone, shown, to_fraction
+from sordino.constraints import PROPORTION, Number, shown, to_fraction
 from sordino.cost import Cost, Pure, Range, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
@@ -209,18 +210,10 @@ class Quantiles(ColumnQuantiles):
             "most 2^20."
         ),
     )
-    size_is_public: bool | None = parameter(
-        OrNone(TRUTH),
-        (
-            "Whether neighbors have equally many records: only under replace-one with one row for each "
-            "unit, if nothing filters or drops rows. None: if the first two hold."
-        ),
-        default=None,
-    )
     levels: int = derived("How many searches each record is in.")
     noise: Geometric = derived("The law of the noise of thresholds and counts, in records.")
-    size_noise: DiscreteLaplace | None = derived(
-        "The law of the noise of the number of records; None where it is public."
+    size_noise: DiscreteLaplace = derived(
+        "The law of the noise of the number of records that hold a number, which is always private."
     )
     threshold_correction: int = derived(
         "By how many records thresholds are raised, so that searches end near their targets on average; 0 "
@@ -228,34 +221,27 @@ class Quantiles(ColumnQuantiles):
     )
 
     def derive(self) -> None:
-        """Divide the budget: a part for each level, and one for the number of records where it is private."""
+        """Divide the budget: a part for each level, and one for the number of records if it has a price."""
         super().derive()
-        # Neighbors have equally many records only if one record takes the place of another one.
         rows = self.rows_per_unit
-        same_size = self.adjacency == "replace-one" and rows == 1
-        is_public = same_size if self.size_is_public is None else self.size_is_public
-        if is_public and not same_size:
-            raise InvalidParameter(
-                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit "
-                "is 1: otherwise neighbors have different numbers of records; got True."
-            )
+        # A record that takes the place of another one does not change their number. One that comes to hold a
+        # number, or loses it, does; but then no level loses more than half of what it may, and the number may
+        # lose the other half (docs/proofs/quantiles.md, "A level").
+        free = self.adjacency == "replace-one" and rows == 1
         # ceil(log2(m + 1)) for m quantiles: the depth of the tree that halves them.
         levels = len(self.q).bit_length()
-        part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
+        part = to_fraction(self.epsilon) / (levels if free else levels + 1)
         # The searches of one level that a unit is in: the one it was in and the one it goes to.
         searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
-        # The number of records gets a part of the budget only where it is private.
-        size_noise = None
-        if not is_public:
-            size_noise = DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
-            cost = compose(Pure(epsilon=size_noise.rate * rows), cost)
+        size_rate = rate if free else fit_rate(part / rows, "Quantiles", stepped=False)
+        if not free:
+            cost = compose(Pure(epsilon=size_rate * rows), cost)
         self._set(
-            size_is_public=is_public,
             levels=levels,
             noise=Geometric(rate),
-            size_noise=size_noise,
+            size_noise=DiscreteLaplace(size_rate),
             threshold_correction=round(correction(rate, rate, to_fraction(self.growth), self.size_hint)),
             cost=cost,
         )
@@ -273,8 +259,8 @@ class Quantiles(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
-            values at all.
+            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
+            at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -294,13 +280,11 @@ class Quantiles(ColumnQuantiles):
         return released
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValues]:
-        sizes = [one.records for one in runs]
-        if self.size_noise is not None:
-            drawn = self.size_noise.sample(len(sizes), entropy).tolist()
-            # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
-            sizes = [max(0, size + noise) for size, noise in zip(sizes, drawn, strict=True)]
+        drawn = self.size_noise.sample(len(runs), entropy).tolist()
+        # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
+        sizes = [max(0, one.records + noise) for one, noise in zip(runs, drawn, strict=True)]
         bottom, top = self.ends
-        # All targets are fixed here, before any search, by a public or a noisy number of records.
+        # All targets are fixed here, before any search, by the noisy number of records.
         walks = [_Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)]
         return [self._values(places, simulated=entropy.simulated) for places in self._split(walks, entropy)]
 
@@ -331,7 +315,7 @@ class Quantiles(ColumnQuantiles):
     def targets(self, size: int) -> tuple[int, ...]:
         """Return the ranks to look for among `size` records, with the ends 0 and `size`.
 
-        `size` is a number that may be published.
+        `size` is a noisy number.
         """
         return tuple(math.ceil(share * size) for share in self._shares)
 
@@ -421,7 +405,7 @@ class Quantiles(ColumnQuantiles):
     def _size_error(self) -> float:
         """Return how far targets may be off because the number of records is noisy."""
         # A target is a rank rounded up, which adds at most 1.
-        return 0.0 if self.size_noise is None else 1 - math.log(self._wrong) / float(self.size_noise.rate)
+        return 1 - math.log(self._wrong) / float(self.size_noise.rate)
 
 
 def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
@@ -442,14 +426,15 @@ CLAIMS = (
     Claim(
         name="Quantiles",
         statement=(
-            "All edges together are private for the noisy number of records, where it is not public, and "
-            "the searches of each level."
+            "All edges together are private for the searches of each level, and for the noisy number of "
+            "records where that is not in their price."
         ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
         proof="quantiles.md",
         neighbours=(
             (
-                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2),
+                # So much that the noise of the number of records takes nothing away.
+                Quantiles(q=(0.5,), epsilon=40, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2),
                 (0,) * 5 + (_WITNESS_CAP,) * 4,
                 (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
             ),

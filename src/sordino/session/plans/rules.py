@@ -24,8 +24,14 @@ def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
     if groups is not None and desk.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
     if hasattr(request, "cap"):
+        rules.append(describe_missing(request.column))
         rules += _list_ends(request)
     return tuple(rules)
+
+
+def describe_missing(column: str) -> str:
+    """Return which rows no figure of a column counts."""
+    return f"rows without a number in {column}"
 
 
 def _list_ends(request: Any) -> list[str]:
