@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, final
 import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
-from sordino.data.csv.column_types import Marks
+from sordino.data.csv.column_types import Marks, say_unclear
 from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -183,6 +183,10 @@ class Source:
         parse; empty: none. Where there is such a rule, neighbors need not have equally many rows.
     declared : bool
         Whether its columns are those that were declared, as in JSON lines, where no line names all of them.
+    unclear : tuple of str
+        Names that several columns have, or that are empty: by these nothing can be asked for.
+    advice : str
+        What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
         Whether rows have an order of their own.
     files_known : bool
@@ -205,6 +209,8 @@ class Source:
     marks: Marks | None = None
     dropped: str = ""
     declared: bool = False
+    unclear: tuple[str, ...] = ()
+    advice: str = ""
     ordered: bool = True
     files_known: bool = True
     legible: bool = True
@@ -222,6 +228,8 @@ class Source:
         InvalidParameter
             If there is no such column; the message lists near matches.
         """
+        if column in self.unclear:
+            raise InvalidParameter(say_unclear(role, column))
         text(column, role)
         names = list(self.columns)
         if column in names:
@@ -231,8 +239,10 @@ class Source:
         if len(same) == 1:
             return names.index(same[0])
         # Names of columns are public, so the message may help with them.
-        hint = did_you_mean(column, names) or (
-            f" The columns are {_list_column_names(names)}." if names else ""
+        hint = (
+            self.advice
+            or did_you_mean(column, names)
+            or (f" The columns are {_list_column_names(names)}." if names else "")
         )
         if self.declared:
             hint += " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in Python."
