@@ -13,7 +13,8 @@ import pytest
 from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.data.csv import lines as csv_lines, reader, text_rows
 from sordino.data.csv.lines import LONGEST
-from sordino.data.csv.reader import field_texts, split_line
+from sordino.data.csv.header import split_line
+from sordino.data.csv.reader import field_texts
 
 FORM = CsvFormat()
 WORDS = ["".join(word) for size in range(1, 8) for word in product('",a', repeat=size)]
@@ -177,8 +178,8 @@ def test_lines_of_many_fields_come_in_pieces(tmp_path, monkeypatch, most, lines)
     """Each piece holds places of so many fields at most, or those of one line, and the pieces are all of the block."""
     columns, batches = 20, []
 
-    def watched(block, form, indices):
-        batch = field_texts(block, form, indices)
+    def watched(block, form, indices, width):
+        batch = field_texts(block, form, indices, width)
         batches.append(batch.size * len(indices))
         return batch
 
@@ -188,7 +189,8 @@ def test_lines_of_many_fields_come_in_pieces(tmp_path, monkeypatch, most, lines)
     rows = [",".join(f'"{place}"' for place in range(number % 7)) or "x" for number in range(lines)]
     path.write_text("".join(f"{line}\n" for line in [",".join(f"c{i}" for i in range(columns)), *rows]))
     any_of_them = " OR ".join(f"c{i} = '3'" for i in range(columns))
-    question = prepare_counts(open_source(path), PrivacyUnit.row(), kind="rows", where=any_of_them)
+    ragged = open_source(path, csv=CsvFormat(ragged=True))
+    question = prepare_counts(ragged, PrivacyUnit.row(), kind="rows", where=any_of_them)
     assert question.run().values.tolist() == [sum(number % 7 > 3 for number in range(lines))]
     assert max(batches, default=0) <= max(most, columns)
 

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -45,7 +47,13 @@ def record(line, form):
             field, state = field + character, "bare"
     if state == "inside":
         return None
-    fields = [decoded(value, form) for value in [*fields, field, *[""] * len(NAMES)][: len(NAMES)]]
+    fields = [*fields, field]
+    # A delimiter at the end begins a field of which nothing comes, or nothing that is text.
+    if len(fields) == len(NAMES) + 1 and (state == "start" or decoded(field, form) is None):
+        fields.pop()
+    if not form.ragged and len(fields) != len(NAMES):
+        return None
+    fields = [decoded(value, form) for value in [*fields, *[""] * len(NAMES)][: len(NAMES)]]
     return tuple(None if value in {"", *null_texts(form)} else value for value in fields)
 
 
@@ -85,7 +93,13 @@ def engine_reads(source):
 
 
 def check(folder, contents, form=None):
+    """Both rules about the number of fields are tried; what is returned is of lines that may be ragged."""
     form = form or CsvFormat()
+    check_one(folder, contents, form)
+    return check_one(folder, contents, replace(form, ragged=True))
+
+
+def check_one(folder, contents, form):
     paths = []
     for number, content in enumerate(contents):
         paths.append(folder / f"part{number}.csv")
@@ -104,8 +118,12 @@ PIECES = [
     "€".encode(), "😀".encode(), b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\x80", b"NA", b"NULL", b"\\", b"'", b"#", b"\xef\xbb\xbf", b"\xc2\x85",
     "\u2028".encode(), b"\x0b", b"\x0c", b"\x1a", b"\t",
 ]  # fmt: skip
-lines = st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join) | st.binary(max_size=12).map(
-    lambda b: b.replace(b"\n", b"")
+pieces = st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join)
+lines = (
+    pieces
+    | st.binary(max_size=12).map(lambda b: b.replace(b"\n", b""))
+    # As many fields as there are columns, or one more or less.
+    | st.lists(pieces, min_size=2, max_size=4).map(b",".join)
 )
 ends = st.sampled_from([b"\n", b"\r\n", b"\n"])
 
@@ -132,8 +150,8 @@ def test_one_more_line_changes_nothing_but_its_own_record(tmp_path_factory, body
     before = check(folder, [b"user,item,note\n" + b"\n".join(body)])
     longer = [*body[:place], extra, *body[place:]]
     after = check(folder, [b"user,item,note\n" + b"\n".join(longer)])
-    own = record(extra, CsvFormat())
-    last = record(body[-1], CsvFormat()) if body else None
+    own = record(extra, CsvFormat(ragged=True))
+    last = record(body[-1], CsvFormat(ragged=True)) if body else None
     assert after - before in ({}, Counter([own]))
     assert before - after == Counter(), last
 
@@ -211,6 +229,17 @@ def test_other_formats(tmp_path, form):
     )
     header = form.delimiter.join(NAMES).encode() + b"\n"
     check(tmp_path, [header + body], form)
+
+
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_a_line_is_a_record_if_it_has_as_many_fields_as_there_are_columns(tmp_path, quote):
+    """Every short line, one by one and all together: the number of its own fields decides about it, and no other line."""
+    words = [bytes(word) for size in range(7) for word in itertools.product(b',a"', repeat=size)]
+    body = b"\n".join(words)
+    form = CsvFormat(quote=quote)
+    got = check_one(tmp_path, [b"user,item,note\n" + body], form)
+    assert got.total() == sum(record(word, form) is not None for word in words) > 30
+    assert got < check_one(tmp_path, [b"user,item,note\n" + body], replace(form, ragged=True))
 
 
 def test_without_a_header_every_line_is_a_record(tmp_path):

@@ -114,9 +114,9 @@ def test_kept_records_are_the_union_over_lines(tmp_path_factory, rows, order, en
         found = record([*units, 0xD800])
         wanted.update([found] if found else [])
     body = packed(joined(rows, ended=ended), order) + last
-    form = CsvFormat(quote="", header=False, columns=("a", "b"), encoding=FORMS[order])
+    form = CsvFormat(quote="", ragged=True, header=False, columns=("a", "b"), encoding=FORMS[order])
     if header:
-        form = CsvFormat(quote="", encoding="utf-16")
+        form = CsvFormat(quote="", ragged=True, encoding="utf-16")
         body = packed([MARK, *map(ord, "a,b"), CR, LF], order) + body
     path.write_bytes(body)
     assert read(path, form) == wanted
@@ -139,7 +139,7 @@ def test_no_boundary_matters(tmp_path, seed):
             row.insert(rng.randrange(len(row) + 1), rng.choice([0xD83D, 0xDE00, 0, 0xDBFF]))
         rows.append(row * rng.choice([1, 1, 1, 1, 9]))
     path.write_bytes(packed(joined(rows), order))
-    form = CsvFormat(quote="", header=False, columns=("a", "b"), encoding=FORMS[order])
+    form = CsvFormat(quote="", ragged=True, header=False, columns=("a", "b"), encoding=FORMS[order])
     for longest, block in [(60, 1), (60, 2), (60, 7), (60, 61), (100, 1000)]:
         with (
             mock.patch.object(lines_module, "LONGEST", longest),
@@ -152,7 +152,7 @@ def test_no_boundary_matters(tmp_path, seed):
 @settings(max_examples=15)
 def test_one_more_line_changes_nothing_but_its_own_record(tmp_path_factory, rows, extra, place):
     path = tmp_path_factory.mktemp("neighbor") / "t.csv"
-    form = CsvFormat(quote="", encoding="utf-16")
+    form = CsvFormat(quote="", ragged=True, encoding="utf-16")
     answers = []
     for some in (rows, [*rows[:place], extra, *rows[place:]]):
         path.write_bytes(packed([MARK, *map(ord, "a,b"), LF, *joined(some)]))
@@ -187,10 +187,10 @@ def test_a_file_without_a_mark_is_refused(tmp_path):
         with pytest.raises(DataSourceError, match="no byte order mark"):
             open_source(path, csv=CsvFormat(encoding="utf-16"))
     path.write_bytes(TEXT.encode("utf-32"))
-    with pytest.raises(DataSourceError, match="without NUL"):
+    with pytest.raises(DataSourceError, match="without control characters"):
         open_source(path, csv=CsvFormat(encoding="utf-16"))
     path.write_bytes(b"\xff\xfeu\0\x00\xd8,\0i\0\n\0")
-    with pytest.raises(DataSourceError, match="without NUL"):
+    with pytest.raises(DataSourceError, match="without control characters"):
         open_source(path, csv=CsvFormat(encoding="utf-16"))
 
 
@@ -235,7 +235,10 @@ def test_lines_of_cp1252_are_read_one_by_one(tmp_path_factory, body):
     for line in body:
         text = line.removesuffix(b"\r").decode("cp1252", "replace")
         if text and 0 not in line:
-            fields = [*text.split(","), ""][:2]
+            fields = text.split(",")
+            if len(fields) != 2 and not (len(fields) == 3 and text.endswith(",")):
+                continue
+            fields = fields[:2]
             wanted[tuple(None if "\ufffd" in field else field or None for field in fields)] += 1
     assert read(path, CsvFormat(encoding="cp1252", quote="")) == wanted
 
@@ -302,7 +305,7 @@ def test_reading_a_file_as_a_whole_is_convicted(tmp_path, monkeypatch):
     """A decoder that raises ends the release by one line; one that skips takes the end of a line away."""
     rows = [[97, 44, 98]] * 50
     path = tmp_path / "t.csv"
-    form = CsvFormat(quote="", encoding="utf-16-le", header=False, columns=("a", "b"))
+    form = CsvFormat(quote="", ragged=True, encoding="utf-16-le", header=False, columns=("a", "b"))
 
     def counted(some):
         path.write_bytes(packed(joined(some)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 from sordino.data import CsvFormat
 from sordino.data.csv import record_lines as module
 from sordino.data.csv.lines import LONGEST, public_text, quoted_fields
-from sordino.data.csv.reader import split_line
+from sordino.data.csv.header import split_line
+from sordino.data.csv.reader import field_texts
 from sordino.data.csv.record_lines import Fields, UnitRows, fields_of, record_blocks
 from sordino.errors import InvalidParameter
 
@@ -90,6 +92,11 @@ def test_the_quick_way_is_the_way_of_the_rules(rows, form):
         Fields(0, "last"),
         Fields(1, "last"),
         Fields(1, None),
+        Fields(0, "first", 1),
+        Fields(1, "first", 2),
+        Fields(0, "last", 1),
+        Fields(0, None, 1),
+        Fields(1, None, 2),
     ):
         if data and (quick := module._read_unquoted_records(data, form, fields)) is not None:
             slow = module._read_records_by_rule(data, form, fields)
@@ -97,10 +104,32 @@ def test_the_quick_way_is_the_way_of_the_rules(rows, form):
             assert quick[1] == slow[1]
 
 
+@pytest.mark.parametrize("form", [CsvFormat(), CsvFormat(quote="")], ids=["quotes", "none"])
+def test_what_a_session_takes_for_no_row_has_no_number(form):
+    """One rule about lines: a line with too few or too many fields, or a quote out of place, holds nothing here either."""
+    words = ["".join(word) for size in range(1, 7) for word in product('",1a', repeat=size)]
+    for width, place in ((1, 0), (2, 0), (2, 1), (3, 1)):
+        found = records(
+            "".join(f"{word}\n" for word in words).encode(), fields=(place, None, width), form=form
+        )
+        for word, number in zip(words, found, strict=True):
+            batch = field_texts(f"{word}\n".encode(), form, [place], width)
+            text = b"" if not batch.size else batch.data[batch.offsets[0] : batch.offsets[1]]
+            assert same([number], [float(text) if text.isdigit() else math.nan]), word
+
+
+def test_a_text_with_line_breaks_brings_no_number_of_its_own():
+    """Twin: lines may be ragged."""
+    data = "".join(f'p{i},1,"a\nz{i},1000\n{i}\nb"\n' for i in range(100)).encode()
+    assert all(map(math.isnan, records(data, fields=(0, "first", 2))))
+    assert sum(records(data, fields=(0, "first"))[1::4]) == 100_000
+
+
 def test_where_unit_and_number_stand():
-    assert fields_of(["u", "a", "x"], "x", "u") == Fields(1, "first")
-    assert fields_of(["x", "a", "u"], "x", "u") == Fields(0, "last")
-    assert fields_of(["a", "x", "u"], "x", None) == Fields(1, None)
+    assert fields_of(["u", "a", "x"], "x", "u") == Fields(1, "first", 2)
+    assert fields_of(["x", "a", "u"], "x", "u") == Fields(0, "last", 2)
+    assert fields_of(["a", "x", "u"], "x", None) == Fields(1, None, 3)
+    assert fields_of(["a", "x", "u"], "x", None, ragged=True) == Fields(1, None)
     with pytest.raises(InvalidParameter, match="first or its last column"):
         fields_of(["a", "u", "x"], "x", "u")
 

@@ -203,7 +203,7 @@ def test_types_are_declared_and_not_found_by_looking():
 def test_what_is_public_is_refused_before(tmp_path):
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "blank.csv").write_bytes(b"\nuser,item\n")
-    (tmp_path / "twice.csv").write_bytes(b"a,b,a\n")
+    (tmp_path / "mac.csv").write_bytes(b"a,b\rc,d\r")
     (tmp_path / "open.csv").write_bytes(b'a,"b\n')
     (tmp_path / "zip.csv").write_bytes(b"\x1f\x8b\x08\0\0\0")
     (tmp_path / "one.tsv").write_bytes(b"a\tb\n")
@@ -214,9 +214,9 @@ def test_what_is_public_is_refused_before(tmp_path):
     for name, message in {
         "empty.csv": "begin with a header line",
         "blank.csv": "begin with a header line",
-        "twice.csv": "'a' more than once",
-        "open.csv": "balanced quotes",
-        "zip.csv": "call it .gz or .zst",
+        "mac.csv": "must be one line",
+        "open.csv": "quotes only around whole fields",
+        "zip.csv": "call the file .gz or .zst",
         "long.csv": "1048576",
         "*.tsv": "same header line",
         "no.parquet": "must be readable",

@@ -91,13 +91,14 @@ class _Utf16Lines:
         return piece
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it."""
+        """Return the next line with its end, or the first so many bytes of it, or up to a lone CR."""
         line = bytearray()
         # Three bytes are one unit: of a compressed file nothing behind the line is unpacked (`packed`).
         while len(line) < size and (piece := self.read(min(3, size - len(line)))):
             head, end, behind = piece.partition(b"\n")
+            lone = line.endswith(b"\r") and head
             line += head + end
-            if end:
+            if end or lone:
                 self._ready = behind + self._ready
                 break
         return bytes(line)

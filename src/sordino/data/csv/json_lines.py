@@ -90,7 +90,8 @@ def open_json_lines(
     check_keys(folders, names, files[0])
     columns = (*names, *folders.keys)
     kinds = column_kinds(form, columns)
-    rows = TextRows(tuple(files), form, None, kinds, partial(json_texts, names=names), folders, _drop_line)
+    split, headers = partial(json_texts, names=names), (None,) * len(files)
+    rows = TextRows(tuple(files), form, headers, kinds, split, folders, _drop_line)
     return JsonReader(rows), {name: kind.engine for name, kind in zip(columns, kinds, strict=True)}
 
 

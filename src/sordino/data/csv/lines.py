@@ -47,7 +47,7 @@ from typing import Any, NamedTuple, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import TRUTH, is_unicode, one_of, shown
+from sordino.constraints import TRUTH, WHOLE, is_unicode, one_of, shown
 from sordino.data.csv.column_types import (
     PLAIN_DATE,
     ColumnType,
@@ -82,6 +82,11 @@ class CsvFormat:
         names them.
     columns : tuple of str
         Names of the columns of a file without a header.
+    skip_lines : int
+        How many lines at the beginning of every file are passed over, whatever they hold.
+    ragged : bool
+        False: a line with another number of fields than there are columns is dropped; one delimiter more at its
+        end is allowed. True: missing fields are NULL, and extra ones are ignored.
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
         How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header line.
         Other encodings must be converted first.
@@ -130,6 +135,8 @@ class CsvFormat:
     quote: str = '"'
     header: bool = True
     columns: tuple[str, ...] = ()
+    skip_lines: int = 0
+    ragged: bool = False
     encoding: Encoding = "utf-8"
     null: str | tuple[str, ...] = ""
     types: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -151,6 +158,8 @@ class CsvFormat:
                 f"or the empty text; got {shown(self.quote)}."
             )
         TRUTH(name + "header", self.header)
+        TRUTH(name + "ragged", self.ragged)
+        object.__setattr__(self, "skip_lines", WHOLE(name + "skip_lines", self.skip_lines))
         one_of(*get_args(Encoding))(name + "encoding", self.encoding)
         # The first bytes of a file without a header are those of a row.
         if self.encoding == "utf-16" and not self.header:
@@ -245,7 +254,10 @@ def refuse_text_options(form: CsvFormat, what: str) -> None:
         If such an option was given.
     """
     plain = CsvFormat()
-    for name in ("delimiter", "quote", "header", "encoding", "decimal", "thousands"):
+    for name in (
+        *("delimiter", "quote", "header", "skip_lines", "ragged"),
+        *("encoding", "decimal", "thousands"),
+    ):
         given = getattr(form, name)
         if given != getattr(plain, name):
             raise InvalidParameter(f"CsvFormat.{name} must be left out for {what}; got {shown(given)}.")
@@ -335,8 +347,16 @@ def _find_closing_quote(line: bytes, at: int, quote: bytes) -> int | None:
     return None
 
 
-UNREADABLE_LINES = "lines that are empty, hold a NUL byte or a quote out of place, or have more than 1 MiB"
-"""Which lines of CSV are dropped, for people."""
+def say_dropped(form: CsvFormat) -> str:
+    """Return which lines of CSV are dropped, for people."""
+    held = ["a NUL byte"]
+    if form.quote:
+        held.append("a quote out of place (quotes that are text: --quote none)")
+    if not form.ragged:
+        held.append("too few or too many fields (text with line breaks: use Parquet)")
+    listed = ", ".join(held[:-1]) + " or " if held[1:] else ""
+    return f"lines that are empty, longer than 1 MiB, or hold {listed}{held[-1]}"
+
 
 LONGEST = 1 << 20
 """A line of more bytes than this, without its end, is dropped."""
@@ -378,17 +398,26 @@ def kept(line: bytes) -> bool:
     return 0 < len(line) <= LONGEST and b"\0" not in line
 
 
-def first_line(file: ByteFile, encoding: LineEncoding) -> bytes:
-    """Read the header line without its end and without a byte order mark.
+def first_line(file: ByteFile, encoding: LineEncoding, skip: int = 0) -> bytes:
+    """Read the header line, behind lines that are skipped, without its end and without a byte order mark.
 
-    A line that is too long comes back cut, to be refused.
+    A line that is too long comes back cut, to be refused, and one with a CR in it perhaps, too.
     """
+    skip_lines(file, skip)
     # A few bytes more than allowed: a line that was cut is
     # still longer than `LONGEST` without its mark and its end.
     line = file.readline(LONGEST + 8)
     if encoding == "utf-8":
         line = line.removeprefix(MARK)
-    return line.removesuffix(b"\n").removesuffix(b"\r")
+    # A CR is a part of the end of a line only before an LF. Where none comes, what follows on a CR are rows:
+    # with or without them the line has a CR in it.
+    return line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
+
+
+def skip_lines(file: ByteFile, count: int) -> None:
+    """Pass over so many lines, each ended by LF, whatever they hold."""
+    while count and (piece := file.readline(BLOCK)):
+        count -= piece.endswith(b"\n")
 
 
 def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
@@ -452,7 +481,9 @@ def kept_blocks(
     for path in paths:
         with open_lines(path, form.encoding) as file:
             # Fields are matched to columns by their places: another header would give them other names.
-            if header is not None and first_line(file, written) != header:
+            if header is None:
+                skip_lines(file, form.skip_lines)
+            elif first_line(file, written, form.skip_lines) != header:
                 raise OSError("the header changed after the source was opened")
             for block in _read_whole_lines(file, read):
                 lines = _drop_unreadable_lines(

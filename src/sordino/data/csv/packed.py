@@ -35,7 +35,7 @@ class ByteFile(Protocol):
         """Return at most so many bytes, and none at the end."""
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it."""
+        """Return the next line with its end, or the first so many bytes of it; perhaps less, behind a CR."""
 
     def tell(self) -> int:
         """Return how many bytes of the file have been read; of a compressed file those that are packed."""
@@ -176,13 +176,14 @@ class _Unpacked:
         return b"".join(pieces)
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it."""
+        """Return the next line with its end, or the first so many bytes of it, or up to a lone CR and a byte."""
         line = bytearray()
         # One byte at a time: nothing behind the header line, which is what this reads, is unpacked before the
-        # charge. So whether the rest of the file is damaged is not said before it.
+        # charge. So whether the rest of the file is damaged is not said before it. What follows on a lone CR
+        # are rows of a file whose lines end with it (`header`).
         while len(line) < size and (byte := self._read_some(1)):
             line += byte
-            if byte == b"\n":
+            if byte == b"\n" or line[-2:-1] == b"\r":
                 break
         return bytes(line)
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from sordino.constraints import shown
 from sordino.data.csv.encodings import Encoding, line_encoding, open_lines
-from sordino.data.csv.lines import LONGEST, first_line
+from sordino.data.csv.header import check_one_line
+from sordino.data.csv.lines import LONGEST, CsvFormat, first_line
 from sordino.data.csv.private_fields import candidate_lines, decode_label
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -118,7 +119,9 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
         raise DataSourceError(
             f"A file of markers must be readable; {path} is not ({error.strerror})."
         ) from None
-    # What stands behind U depends on the families, and is neither looked at nor said.
+    # One line, or what follows are rows (`header`).
+    check_one_line(header, header.decode("ascii", "ignore"), CsvFormat(encoding=encoding), str(path))
+    # What else stands behind U depends on the families, and is neither looked at nor said.
     names = header.split(None, len(PLINK_COLUMNS))[: len(PLINK_COLUMNS)]
     if names != [name.encode() for name in PLINK_COLUMNS]:
         raise DataSourceError(

@@ -16,9 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import final
 
-from sordino.constraints import did_you_mean, shown, text
+from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import check_delimiter
 from sordino.data.csv.encodings import Encoding, line_encoding, open_lines
+from sordino.data.csv.header import check_column
 from sordino.data.csv.lines import (
     BLOCK,
     LONGEST,
@@ -81,7 +82,9 @@ class PrivateFields:
         # If all columns are private, an empty line is an empty private text. Skipping it would let private
         # bytes decide how many candidates there are.
         every_line = len(self.columns) == self.count
-        return candidate_lines(self.path, self.header, self.format.encoding, every_line=every_line)
+        return candidate_lines(
+            self.path, self.header, self.format.encoding, self.format.skip_lines, every_line=every_line
+        )
 
     def _parts(self, line: bytes, place: int) -> tuple[list[bytes], bytes]:
         """Return the public fields of a line, and what lies between them."""
@@ -139,9 +142,11 @@ class PrivateFields:
 
 
 def candidate_lines(
-    path: Path, header: bytes, encoding: Encoding, *, every_line: bool
+    path: Path, header: bytes, encoding: Encoding, skip: int = 0, *, every_line: bool
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines behind the header with their numbers; empty ones only if every line counts.
+
+    So many lines are skipped before the header, and counted.
 
     Raises
     ------
@@ -151,10 +156,10 @@ def candidate_lines(
     try:
         with open_lines(path, encoding) as file:
             # The header is public and was read before the charge. So it may be said that it changed.
-            if first_line(file, line_encoding(encoding)) != header:
+            if first_line(file, line_encoding(encoding), skip) != header:
                 raise DataSourceError(f"The header line of {path} changed after it was read.")
-            # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
-            for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
+            # Lines count from 1. The number of a line depends on the LF bytes before it, which are public.
+            for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=skip + 2):
                 line = ended.removesuffix(b"\r")
                 if line or every_line:
                     yield place, line
@@ -211,14 +216,11 @@ def open_private(
         )
     if not path.is_file():
         raise DataSourceError(f"A file of scores must exist; got {shown(str(path))}.")
-    reader, columns = open_csv([path], form)
-    names = tuple(columns)
+    reader, _ = open_csv([path], form)
+    names = reader.names
     for role, name in (*private.items(), label):
-        if name is not None and text(name, role) not in names:
-            raise InvalidParameter(
-                f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
-                f"{did_you_mean(name, names)}"
-            )
+        if name is not None:
+            check_column(text(name, role), role, names, form)
     places = sorted(names.index(name) for name in private.values())
     roles = " and ".join(private)
     # A label is printed as it stands, so it cannot be a private column.
@@ -232,4 +234,4 @@ def open_private(
             f"what stands between them. Move columns, of {', '.join(map(repr, names))}."
         )
     where = None if label[1] is None else names.index(label[1])
-    return PrivateFields(path, names, places[0], len(places), where, form, reader.rows.header or b"")
+    return PrivateFields(path, names, places[0], len(places), where, form, reader.rows.headers[0] or b"")

@@ -1,42 +1,47 @@
 """Reads CSV files as rows.
 
-Lines come from `lines`, the rules stand in `csv_format`, and fields are found here, for a block of lines at
-once.
+Lines come from `lines`, where the rules stand, names from `header`, and fields are found here, for a block of
+lines at once.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import shown
-from sordino.data.csv.encodings import line_encoding, open_lines
-from sordino.data.csv.lines import (
-    LONGEST,
-    CsvFormat,
-    TextBatch,
-    can_decode,
-    first_line,
-    kept,
+from sordino.data.csv.header import (
+    check_names,
+    check_typed_names,
+    compare_headers,
+    find_clear_names,
+    read_header,
 )
+from sordino.data.csv.lines import CsvFormat, TextBatch
 from sordino.data.csv.text_rows import TextRows, column_kinds
 from sordino.data.sources.engine import Engine
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys
-from sordino.errors import DataSourceError, InvalidParameter
 
 
 @final
 @dataclass(frozen=True)
 class CsvReader:
-    """Some CSV files with one header and one format."""
+    """Some CSV files with one header and one format.
+
+    Parameters
+    ----------
+    rows : TextRows
+        Their lines.
+    names : tuple of str
+        All columns of a line, also those that cannot be asked for because others have the same name, or none.
+    """
 
     rows: TextRows
+    names: tuple[str, ...]
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the fields at `indices` to the engine and return the SELECT that names them."""
@@ -51,112 +56,31 @@ def open_csv(
     Raises
     ------
     DataSourceError
-        If a header cannot be read, names a column twice or as a folder, or differs between files.
+        If a header cannot be read, names a column as a folder, or differs between files.
     InvalidParameter
         If a type is declared for a column that there is not.
     """
+    headers: tuple[bytes | None, ...]
     if form.header:
-        headers = [_read_header(path, form) for path in files]
-        for path, header in zip(files, headers, strict=True):
-            if header != headers[0]:
-                raise DataSourceError(
-                    f"All files of a source must have the same header line; {path} differs from {files[0]}."
-                )
-        first: bytes | None = headers[0]
-        names = header_names(headers[0], form, str(files[0]), folders)
+        headers, listed = zip(*(read_header(path, form) for path in files), strict=True)
+        compare_headers(dict(zip(files, listed, strict=True)))
+        names = tuple(listed[0])
+        check_typed_names(names, form, str(files[0]), folders)
     else:
-        first, names = None, check_names(form.columns, form, "CsvFormat.columns", folders)
-    check_keys(folders, names, files[0])
-    columns = (*names, *folders.keys)
+        headers = (None,) * len(files)
+        names = check_names(form.columns, form, "CsvFormat.columns", folders)
+    clear = find_clear_names(names)
+    check_keys(folders, tuple(clear), files[0])
+    columns = (*clear, *folders.keys)
     kinds = column_kinds(form, columns)
-    rows = TextRows(
-        tuple(files), form, first, kinds, lambda block, places: field_texts(block, form, places), folders
-    )
-    return CsvReader(rows), {name: kind.engine for name, kind in zip(columns, kinds, strict=True)}
+    # Where the columns stand that can be asked for.
+    standing, width = list(clear.values()), None if form.ragged else len(names)
 
+    def split(block: bytes, indices: Sequence[int]) -> TextBatch:
+        return field_texts(block, form, [standing[index] for index in indices], width)
 
-def header_names(line: bytes, form: CsvFormat, where: str, folders: Folders = NO_FOLDERS) -> tuple[str, ...]:
-    """Return the columns that a header line names.
-
-    Raises
-    ------
-    DataSourceError
-        If the line cannot be a header.
-    InvalidParameter
-        If a type is declared for a column that it does not name.
-    """
-    if not line:
-        raise DataSourceError(
-            f"A CSV file must begin with a header line; {where} has none (empty file or empty first line)."
-        )
-    written = line_encoding(form.encoding)
-    if not (kept(line) and can_decode(line, written)):
-        raise DataSourceError(
-            f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} "
-            "bytes; it is not. Convert the file to UTF-8 CSV or to Parquet; call it .gz or .zst if it "
-            "is compressed."
-        )
-    names = split_line(line.decode(written), form)
-    if names is None:
-        raise DataSourceError(
-            f"The header line of {where} must have balanced quotes; declare another quote or repair it."
-        )
-    return check_names(names, form, where, folders)
-
-
-def _read_header(path: Path, form: CsvFormat) -> bytes:
-    try:
-        with open_lines(path, form.encoding) as file:
-            line = first_line(file, line_encoding(form.encoding))
-    except OSError as error:
-        raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
-    return line
-
-
-def check_names(
-    names: Sequence[str], form: CsvFormat, where: str, folders: Folders = NO_FOLDERS
-) -> tuple[str, ...]:
-    """Return the names of columns, which must be different and all of those that have a declared type.
-
-    Raises
-    ------
-    DataSourceError
-        If a name stands there twice.
-    InvalidParameter
-        If a type is declared for a column that there is not.
-    """
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
-    known = (*names, *folders.keys)
-    unknown = [name for name in form.types if name not in known]
-    if unknown:
-        raise InvalidParameter(
-            f"CsvFormat.types must be for columns of {where}; got {shown(unknown[0])}. "
-            f"The columns are {', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
-        )
-    return tuple(names)
-
-
-def split_line(line: str, form: CsvFormat) -> list[str] | None:
-    """Return the fields of one line, or None if its quotes are not balanced."""
-    if not form.quote or form.quote not in line:
-        return line.split(form.delimiter)
-    # First whether all of the line is fields: `findall` alone would pass over what fits nowhere.
-    one = _field_pattern(form)
-    delimiter = re.escape(form.delimiter)
-    if not re.fullmatch(f"{one}(?:{delimiter}{one})*", line, re.DOTALL):
-        return None
-    # A delimiter in front makes every field one behind a delimiter. Otherwise the first field would be lost.
-    fields = re.findall(f"{delimiter}({one})", form.delimiter + line, re.DOTALL)
-    quote = form.quote
-    return [field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field for field in fields]
-
-
-def _field_pattern(form: CsvFormat) -> str:
-    """Return the regular expression of one field: quoted, or bare without any quote."""
-    quote, delimiter = re.escape(form.quote), re.escape(form.delimiter)
-    return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
+    rows = TextRows(tuple(files), form, headers, kinds, split, folders)
+    return CsvReader(rows, names), {name: kind.engine for name, kind in zip(columns, kinds, strict=True)}
 
 
 # ---- fields ------------------------------------------------------------------------------------------------
@@ -177,7 +101,9 @@ Places = NDArray[np.intp]
 Offsets = NDArray[np.int32]
 
 
-def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> TextBatch:
+def field_texts(
+    block: bytes, form: CsvFormat, indices: Sequence[int], width: int | None = None
+) -> TextBatch:
     """Return some fields of the lines of a block; lines whose quotes are out of place are left out.
 
     Parameters
@@ -188,12 +114,15 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> TextBa
         How they are written.
     indices : sequence of int
         Which fields, in ascending order.
+    width : int, optional
+        How many fields a line has; one with more or fewer is left out, unless all that it has beyond is a
+        delimiter at its end. None: lines have any number of fields.
 
     Returns
     -------
     Batch
         For each line and field two texts: the field, which is empty if it is missing, and what lies between
-        it and the next one.
+        it and the next one, lines that are left out included.
     """
     data, delimiter = np.frombuffer(block, dtype=np.uint8), ord(form.delimiter)
     separators, doubled, quote = data == delimiter, None, None
@@ -205,14 +134,19 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> TextBa
         separators = (data == delimiter) & (_quote_parity(data, quote) == 0)
         block = data.tobytes()
     line_ends = data == LF
-    size = int(np.count_nonzero(line_ends))
+    if not (indices or width):
+        size = int(np.count_nonzero(line_ends))
+        return TextBatch(size, np.zeros(size + 1, dtype=np.int32), b"")
+    breaks = np.flatnonzero(line_ends | separators)
+    lines = _find_lines(breaks, line_ends, width)
+    size = lines.ends.size
     if not (size and indices):
         return TextBatch(size, np.zeros(size + 1, dtype=np.int32), b"")
     # Two offsets for each field: where it starts and where
     # it stops. The engine sees two texts for each field.
     offsets = np.empty(2 * size * len(indices) + 1, dtype=np.int32)
     spans = offsets[:-1].reshape(size, len(indices), 2)
-    _locate_fields(np.flatnonzero(line_ends | separators), line_ends, indices, spans)
+    _locate_fields(breaks, lines, indices, spans)
     offsets[-1] = len(block)
     if quote is not None and doubled is not None:
         # Take the quotes off the ends of quoted fields. An empty
@@ -264,17 +198,44 @@ def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Byte
     return data, quotes[~opening & (data[quotes + 1] == quote)]
 
 
-def _locate_fields(
-    breaks: Places, line_ends: NDArray[np.bool_], indices: Sequence[int], spans: Offsets
-) -> None:
+class _Lines(NamedTuple):
+    """The lines of a block that are left: which breaks end them, and which are their first ones.
+
+    `most` is the number of fields where all lines of the block are left and have equally many; otherwise 0.
+    """
+
+    firsts: Places
+    ends: Places
+    most: int
+
+
+def _find_lines(breaks: Places, line_ends: NDArray[np.bool_], width: int | None) -> _Lines:
+    """Return the lines that have so many fields, or all of them."""
+    ended = line_ends[breaks]
+    size = int(np.count_nonzero(ended))
+    most = breaks.size // size if size else 0
+    # The usual case, for speed: all lines have equally many fields, so the breaks are a table.
+    if size and width in {None, most} and breaks.size == most * size and ended[most - 1 :: most].all():
+        ends = np.arange(most - 1, breaks.size, most)
+        return _Lines(ends - (most - 1), ends, most)
+    ends = np.flatnonzero(ended)
+    firsts = np.concatenate([[0], ends[:-1] + 1])[: ends.size]
+    if width is not None:
+        fields = ends - firsts + 1
+        # A delimiter right before the end of a line, and one field too many: that field is empty.
+        trailing = (fields == width + 1) & (breaks[ends] - breaks[ends - 1] == 1)
+        left = (fields == width) | trailing
+        ends, firsts = ends[left], firsts[left]
+    return _Lines(firsts, ends, 0)
+
+
+def _locate_fields(breaks: Places, lines: _Lines, indices: Sequence[int], spans: Offsets) -> None:
     """Write where fields start and stop: for each line, for each field.
 
     Missing fields start and stop at the end of the line.
     """
-    size = spans.shape[0]
-    most = breaks.size // size
-    # The usual case, for speed: all lines have equally many fields, so the breaks are a table.
-    if breaks.size == most * size and line_ends[breaks[most - 1 :: most]].all():
+    size, most = spans.shape[0], lines.most
+    if most:
         table = breaks.reshape(size, most)
         for column, index in enumerate(indices):
             spans[:, column, 1] = table[:, min(index, most - 1)]
@@ -285,14 +246,13 @@ def _locate_fields(
             else:
                 spans[:1, column, 0], spans[1:, column, 0] = 0, table[:-1, -1] + 1
         return
-    ends = np.flatnonzero(line_ends[breaks])
-    # The first break of each line. `minimum` below keeps
-    # the fields of a short line from reaching the next one.
-    firsts = np.concatenate([[0], ends[:-1] + 1])
+    # `minimum` below keeps the fields of a short line from reaching the next one.
+    firsts, ends = lines.firsts, lines.ends
     for column, index in enumerate(indices):
         stops = breaks[np.minimum(firsts + index, ends)]
         spans[:, column, 1] = stops
         if index:
             spans[:, column, 0] = np.minimum(breaks[np.minimum(firsts + index - 1, ends)] + 1, stops)
         else:
-            spans[:1, column, 0], spans[1:, column, 0] = 0, breaks[ends[:-1]] + 1
+            # Behind the end of the line before, if there is one.
+            spans[:, column, 0] = np.where(firsts > 0, breaks[firsts - 1] + 1, 0)

@@ -12,8 +12,12 @@ empty):
   line is private; without a unit all of the line is.
 - The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is empty, is
   a NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
-- Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or
-  (doubled) belong to a quoted field, the fields before it are read, and the rest is missing.
+- What is private is read as fields of bytes, quoted or bare; no quote decides where another line ends.
+- A line with another number of fields than there are columns has no number, and neither has one in which a
+  quote is out of place or that has more than 1 MiB of private bytes, so that what no session would take for
+  a row says nothing here. One delimiter more at the end of a line is allowed, unless the unit stands there.
+  Lines that may be ragged (`CsvFormat.ragged`) are read as far as they go: of what is private the first MiB,
+  up to the first quote that is out of place; what is missing is no number.
 - The number of a record is a decimal number in the declared marks, with or without blanks around it; one
   beyond the floats is infinite. Anything else in its field, a NULL text included, is no number: NaN.
 
@@ -59,14 +63,15 @@ class Fields(NamedTuple):
     """Where the number and the unit of a record stand.
 
     `number` counts the private fields of a line. `unit` is the end of the line at which the unit stands, if
-    there is one.
+    there is one. `private` is how many private fields a line has; None: any number.
     """
 
     number: int
     unit: Literal["first", "last"] | None
+    private: int | None = None
 
 
-def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
+def fields_of(names: Sequence[str], number: str, unit: str | None, *, ragged: bool = False) -> Fields:
     """Return where number and unit stand.
 
     Raises
@@ -77,12 +82,13 @@ def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
     # The header is public, and so is where a column stands.
     place = names.index(number)
     if unit is None:
-        return Fields(place, None)
-    # `Fields.number` counts private fields only, and the field of the unit is none of these.
+        return Fields(place, None, None if ragged else len(names))
+    # Private fields only: the field of the unit is none of these.
+    private = None if ragged else len(names) - 1
     if unit == names[0]:
-        return Fields(place - 1, "first")
+        return Fields(place - 1, "first", private)
     if unit == names[-1]:
-        return Fields(place, "last")
+        return Fields(place, "last", private)
     raise InvalidParameter(
         "The unit of CSV that is randomized must be its first or its last column, because a delimiter or a "
         f"quote in another column could move what stands between two; got {unit!r} among "
@@ -184,6 +190,11 @@ def _read_unquoted_records(
     # Split no farther than the field that is wanted: a line may hold very many delimiters.
     split = [line.split(delimiter, place + 1) for line in lines]
     texts = [parts[place] if len(parts) > place else b"" for parts in split]
+    if fields.private is not None:
+        texts = [
+            text if _has_all_fields(line, line.count(delimiter) + 1, delimiter, fields) else b""
+            for text, line in zip(texts, lines, strict=True)
+        ]
     return np.array(
         [float(plain(text)) if matches(text) and text not in nulls else math.nan for text in texts]
     ), units
@@ -202,11 +213,31 @@ def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tupl
             # The field of the unit alone decides whose record it is (docs/decisions/0011).
             name = public_text(unit, quote) if len(unit) <= LONGEST else None
             units.append(None if not name or name in nulls else name)
-        # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
-        field = next(islice(quoted_fields(private[:LONGEST], delimiter, quote), fields.number, None), None)
+        field = _find_number(private, delimiter, quote, fields)
         known = field is not None and field not in nulls and matches(field)
         numbers.append(float(plain(field)) if field is not None and known else math.nan)
     return np.array(numbers), units
+
+
+def _find_number(private: bytes, delimiter: bytes, quote: bytes, fields: Fields) -> bytes | None:
+    """Return the field of the number; None if it is missing, or the line is none with all of its fields."""
+    # Fields behind a misplaced quote are missing: the list ends there, with None.
+    found = quoted_fields(private[:LONGEST], delimiter, quote)
+    if fields.private is None:
+        return next(islice(found, fields.number, None), None)
+    # Two more than wanted are enough to see that there are too many.
+    listed = list(islice(found, fields.private + 2))
+    whole = len(private) <= LONGEST and None not in listed
+    return (
+        listed[fields.number] if whole and _has_all_fields(private, len(listed), delimiter, fields) else None
+    )
+
+
+def _has_all_fields(private: bytes, count: int, delimiter: bytes, fields: Fields) -> bool:
+    """Tell whether what is private of a line has as many fields as there are columns."""
+    # One delimiter more may stand at the end of the line, which is not here where the unit stands behind.
+    trailing = fields.unit != "last" and private.endswith(delimiter)
+    return count == fields.private or (trailing and count - 1 == fields.private)
 
 
 def _number_matcher(form: CsvFormat) -> Callable[[bytes], object]:

@@ -46,7 +46,7 @@ A block may hold a million lines. A predicate over 400 columns would need 3 GB f
 @final
 @dataclass(frozen=True)
 class TextRows:
-    """Some text files with one header and one format.
+    """Some text files with the same columns and one format.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class TextRows:
         The files, in any order.
     format : CsvFormat
         How they are written.
-    header : bytes or None
-        The first line of each of them; None if they have no headers.
+    headers : tuple of bytes or None
+        The header line of each of them as it was when they were opened; None if they have none.
     kinds : tuple of ColumnType
         The types of their columns, and then of the columns that their folders are named by.
     split : callable
@@ -68,7 +68,7 @@ class TextRows:
 
     files: tuple[Path, ...]
     format: CsvFormat
-    header: bytes | None
+    headers: tuple[bytes | None, ...]
     kinds: tuple[ColumnType, ...]
     split: Split = field(repr=False)
     folders: Folders = NO_FOLDERS
@@ -90,8 +90,8 @@ class TextRows:
 
         # The engine may scan the stream several times: each scan reads the files anew.
         def start() -> Iterator[TextBatch]:
-            for number, path in enumerate(self.files):
-                for block in kept_blocks([path], self.format, self.header, read, self.repair):
+            for number, (path, header) in enumerate(zip(self.files, self.headers, strict=True)):
+                for block in kept_blocks([path], self.format, header, read, self.repair):
                     for lines in _cut_block(block, MOST_FIELDS // max(1, len(places)) or 1):
                         batch = self.split(lines, places)
                         # Which file a row is from is wanted only where its folders are.

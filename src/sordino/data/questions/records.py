@@ -12,7 +12,7 @@ What else stands in it is private.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +21,15 @@ from typing import Any, BinaryIO, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import did_you_mean, shown
+from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.encodings import Encoding, check_stream_encoding, line_encoding, open_lines
 from sordino.data.csv.json_lines import JsonReader
-from sordino.data.csv.lines import CsvFormat, first_line
+from sordino.data.csv.header import check_column, check_names, check_typed_names, split_header
+from sordino.data.csv.lines import CsvFormat, first_line, skip_lines
 from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private
-from sordino.data.csv.reader import CsvReader, header_names
+from sordino.data.csv.reader import CsvReader
 from sordino.data.csv.record_lines import (
     Fields,
     UnitRows,
@@ -300,14 +301,15 @@ def _read_record_files(
     reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None
 ) -> Iterator[Values]:
     # Sizes are for the progress alone. They are asked for inside `try`, because a file may be gone.
-    files, form, known, total, done = reader.rows.files, reader.rows.format, reader.rows.header, 1, 0
+    files, form, total, done = reader.rows.files, reader.rows.format, 1, 0
     try:
         total = max(1, sum(path.stat().st_size for path in files))
-        for path in files:
+        for path, header in zip(files, reader.rows.headers, strict=True):
             with open_lines(path, form.encoding) as file:
                 # After the charge there is one sentence for every failure, also for this one.
-                header = None if known is None else first_line(file, line_encoding(form.encoding))
-                if header != known:
+                if header is None:
+                    skip_lines(file, form.skip_lines)
+                elif first_line(file, line_encoding(form.encoding), form.skip_lines) != header:
                     raise DataSourceError.after_charge()
                 # `rows` is shared by all files: the bound of a unit is for the whole source.
                 for values in record_blocks(file.read, form, fields, rows):
@@ -370,7 +372,8 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     fields = None
     if isinstance(reader, CsvReader):
         check_record_types(reader.rows.format, column, unit.column)
-        fields = fields_of(_columns_of_lines(source, reader, column, unit), column, unit.column)
+        names = _columns_of_lines(reader, column, unit)
+        fields = fields_of(names, column, unit.column, ragged=reader.rows.format.ragged)
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
@@ -382,7 +385,7 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     return RecordQuestion(source, unit, fields, indices, sql)
 
 
-def _columns_of_lines(source: Source, reader: CsvReader, column: str, unit: PrivacyUnit) -> list[str]:
+def _columns_of_lines(reader: CsvReader, column: str, unit: PrivacyUnit) -> tuple[str, ...]:
     """Return the columns that stand in the lines, after a look at whether both columns do."""
     keys = reader.rows.folders.keys
     for role, name in (("column", column), ("PrivacyUnit.column", unit.column)):
@@ -391,7 +394,7 @@ def _columns_of_lines(source: Source, reader: CsvReader, column: str, unit: Priv
                 f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which its "
                 "folders are named."
             )
-    return [name for name in source.columns if name not in keys]
+    return reader.names
 
 
 def check_unit(unit: PrivacyUnit) -> None:
@@ -421,18 +424,27 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     """
     written = check_stream_encoding(form.encoding)
     # All that is read of the pipe before the charge. What comes behind the header line is private.
-    names = list(header_names(first_line(file, written), form, "standard input"))
+    if form.header:
+        line = first_line(file, written, form.skip_lines)
+        names: Sequence[str] = split_header(line, form, "standard input")
+        check_typed_names(names, form, "standard input")
+    else:
+        names = check_names(form.columns, form, "CsvFormat.columns")
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):
-        if name not in names:
-            raise InvalidParameter(
-                f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
-                f"{did_you_mean(name, names)}"
-            )
+        check_column(text(name, role), role, names, form)
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
     check_record_types(form, column, unit.column)
-    fields = fields_of(names, column, unit.column)
+    fields = fields_of(names, column, unit.column, ragged=form.ragged)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
     # `read1` returns what a pipe has, and does not wait for a full block.
-    return record_blocks(getattr(file, "read1", file.read), form, fields, rows)
+    blocks = record_blocks(getattr(file, "read1", file.read), form, fields, rows)
+    return blocks if form.header else _skip_before(file, form.skip_lines, blocks)
+
+
+def _skip_before(file: BinaryIO, skip: int, blocks: Iterator[Values]) -> Iterator[Values]:
+    """Yield blocks behind lines that are skipped when the first one is asked for: after the charge."""
+    # Without a header the first line that is not skipped is a row, and how long it takes to come is private.
+    skip_lines(file, skip)
+    yield from blocks

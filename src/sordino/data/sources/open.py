@@ -12,8 +12,9 @@ import duckdb
 from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.data.csv.column_types import Marks
+from sordino.data.csv.header import advise_delimiter, find_clear_names
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
-from sordino.data.csv.lines import UNREADABLE_LINES, CsvFormat, marks_of, refuse_declarations
+from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
 from sordino.data.csv.reader import open_csv
 from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
 from sordino.data.sources.datafusion import is_datafusion_frame, open_datafusion_frame
@@ -233,6 +234,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             **around,
         )
     lines, columns = open_csv(found.files, form, found.folders)
+    named = find_clear_names(lines.names)
     return Source(
         found.kind,
         path,
@@ -241,7 +243,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         ReaderBackend(lines),
         texts=True,
         marks=None if marks_of(form) == Marks() else marks_of(form),
-        dropped=UNREADABLE_LINES,
+        dropped=say_dropped(form),
+        unclear=tuple(sorted(set(lines.names) - set(named))),
+        advice=advise_delimiter(lines.names, form) if form.header else "",
         **around,
     )
 

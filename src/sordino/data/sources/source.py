@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, final
 import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
-from sordino.data.csv.column_types import Marks
+from sordino.data.csv.column_types import Marks, say_unclear
 from sordino.data.questions.numbers import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -186,6 +186,10 @@ class Source:
     required : frozenset of str
         Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there may be.
         What a file or a frame says of its own rows may follow from them, and is no such rule.
+    unclear : tuple of str
+        Names that several columns have, or that are empty: by these nothing can be asked for.
+    advice : str
+        What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
         Whether rows have an order of their own.
     legible : bool
@@ -209,6 +213,8 @@ class Source:
     dropped: str = ""
     declared: bool = False
     required: frozenset[str] = frozenset()
+    unclear: tuple[str, ...] = ()
+    advice: str = ""
     ordered: bool = True
     legible: bool = True
     folders: tuple[Path, ...] = ()
@@ -226,6 +232,8 @@ class Source:
         InvalidParameter
             If there is no such column; the message lists near matches.
         """
+        if column in self.unclear:
+            raise InvalidParameter(say_unclear(role, column))
         text(column, role)
         names = list(self.columns)
         if column in names:
@@ -235,8 +243,10 @@ class Source:
         if len(same) == 1:
             return names.index(same[0])
         # Names of columns are public, so the message may help with them.
-        hint = did_you_mean(column, names) or (
-            f" The columns are {_list_column_names(names)}." if names else ""
+        hint = (
+            self.advice
+            or did_you_mean(column, names)
+            or (f" The columns are {_list_column_names(names)}." if names else "")
         )
         if self.declared:
             hint += " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in Python."
