@@ -17,7 +17,7 @@ import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
-from sordino.data.sources.source import UNUSABLE, describe_columns, received, sent
+from sordino.data.sources.source import describe_columns, received, sent, unusable
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -205,7 +205,10 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         is_view = _is_view(opened, table)
         computed = _find_generated_columns(opened, table)
     # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
-    usable = {name: UNUSABLE if name in computed else kind for name, kind in schema.items()}
+    usable = {
+        name: unusable(f"{kind} (computed when it is read)") if name in computed else kind
+        for name, kind in schema.items()
+    }
     return DatabaseReader(file, table, schema, is_view), usable
 
 
