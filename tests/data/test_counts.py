@@ -253,12 +253,12 @@ def test_many_labels(tmp_path):
 
 def test_what_is_wrong_with_a_question_is_said_before():
     when = pl.Series([0]).cast(pl.Datetime)
-    source = open_source(pl.DataFrame({"user": [1], "item": ["a"], "when": when, "raw": [b"x"]}))
+    source = open_source(pl.DataFrame({"user": [1], "item": ["a"], "when": when, "raw": [[1]]}))
     ask = {"kind": "items", "item": "item", "domain": ["a"]}
     for change, message in (
         ({"item": "itme"}, "Did you mean 'item'"),
         ({"item": "when"}, "of type TIMESTAMP"),
-        ({"item": "raw"}, "of type BLOB"),
+        ({"item": "raw"}, r"of type List\(Int64\)"),
         ({"item": None}, "item must name"),
         ({"domain": []}, "one label or more"),
         ({"domain": "a"}, "list of labels"),

@@ -174,8 +174,9 @@ def test_objects_of_pandas_become_text_by_one_rule():
             "7",
             "2020-02-29",
             "inf",
+            "a",
         ),
-        *[None] * 5,
+        *[None] * 4,
     ]
     column = np.empty(len(values), dtype=object)
     column[:] = values

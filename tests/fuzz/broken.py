@@ -175,12 +175,13 @@ def frame_types() -> None:
     )
     _put(source_module, "AS_LABELS", re.compile(kinds, re.DOTALL))
 
-    def declared(frame: Any, name: str, types: dict[str, str]) -> str:
-        if name not in frame.columns:
-            return source_module.UNUSABLE
-        return "VARCHAR" if str(frame.dtypes[name]) == "object" else types.get(name, source_module.UNUSABLE)
+    read = frames._read_pandas_type
 
-    _put(frames, "_pandas_type", declared)
+    def declared(kind: Any) -> str:
+        wrapped = hasattr(kind, "pyarrow_dtype") or str(kind) in {"float128", "longdouble"}
+        return source_module.unusable(str(kind)) if wrapped else read(kind)
+
+    _put(frames, "_read_pandas_type", declared)
 
 
 def decimals() -> None:

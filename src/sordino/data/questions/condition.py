@@ -13,9 +13,10 @@ from typing import TypeAlias, cast, final
 @final
 @dataclass(frozen=True)
 class Column:
-    """The value of a column, by its place in the source."""
+    """The value of a column, by its place in the source, or what it is read as, in SQL."""
 
     index: int
+    sql: str = ""
     size: int = 1
 
 

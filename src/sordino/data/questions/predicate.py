@@ -492,7 +492,7 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
 
     match node:
         case Column():
-            sql = f"c{node.index}"
+            sql = node.sql or f"c{node.index}"
         case Constant():
             sql = _render_constant(node)
         case Negative():

@@ -35,7 +35,7 @@ from sordino.data.sources.datafusion_words import DATAFUSION, write_type
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import UNPLANNED, Answer, Kept, Scan, quoted
 from sordino.data.sources.memory import choose_memory
-from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
+from sordino.data.sources.source import AnswerLimit, Asked, unusable
 from sordino.errors import DataSourceError, InvalidParameter
 
 _ENGINE_TYPES = {
@@ -224,8 +224,8 @@ def open_datafusion_frame(frame: Any) -> tuple[DataFusionBackend, dict[str, str]
 def _translate_type(kind: str) -> str:
     """Return a type of Arrow in the words of the embedded engine."""
     if exact := _EXACT.fullmatch(kind):
-        return f"DECIMAL({exact[1]},{exact[2]})" if int(exact[2]) <= int(exact[1]) else UNUSABLE
-    return _ENGINE_TYPES.get(kind, UNUSABLE)
+        return f"DECIMAL({exact[1]},{exact[2]})" if int(exact[2]) <= int(exact[1]) else unusable(kind)
+    return _ENGINE_TYPES.get(kind, unusable(kind))
 
 
 # ---- silence -----------------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ numbers whichever of these types they have. And no type is refused that one more
 into (docs/explanation/frames.md).
 
 A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text
-stays; a number, a truth value or a date becomes its text; everything else is NULL, which includes NaN, whole
-numbers of more than 640 digits and texts that are not valid Unicode. Texts of every frame travel as bytes,
-and those that are not UTF-8 are NULL. So are decimals with more digits than their type.
+stays; bytes are texts in UTF-8; a number, a truth value, a date or a time becomes its text; everything else
+is NULL, which includes NaN, whole numbers of more than 640 digits and texts that are not valid Unicode. Dates
+with a time, and times of day, are such texts in pandas also where the column has a type of its own. Texts of
+every frame travel as bytes, and those that are not UTF-8 are NULL. So are decimals with more digits than
+their type.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import is_unicode
 from sordino.data.sources.engine import Engine
-from sordino.data.sources.source import SUPPORTED, UNUSABLE
+from sordino.data.sources.source import SUPPORTED, unusable
 from sordino.data.sources.words import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
@@ -56,7 +58,8 @@ _SIMPLE_TYPES: dict[Any, str] = {
     nw.Float16: "FLOAT",
     nw.Float32: "FLOAT",
     nw.Float64: "DOUBLE",
-    nw.Binary: "BLOB",
+    # Arrow makes bytes of all texts where one value is bytes.
+    nw.Binary: "VARCHAR",
 }
 # The type of a column in which no row has a value: it can be a unit, a label and a number, as any can be into
 # which one value more would turn it.
@@ -67,10 +70,23 @@ _TIMESTAMP_TYPES = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP",
 @final
 @dataclass(frozen=True, eq=False)
 class FrameReader:
-    """A table in memory, with its columns' declared types."""
+    """A table in memory, with the declared types of the columns that can be asked for.
+
+    Parameters
+    ----------
+    frame : pandas, Polars or Arrow table
+        All of it.
+    types : tuple of str
+        In the words of the engine.
+    places : tuple of int
+        Where these columns stand.
+    lazy : bool
+        Whether it is computed when it is read.
+    """
 
     frame: Any = field(repr=False)  # it would print its rows
-    types: tuple[tuple[str, str], ...]
+    types: tuple[str, ...]
+    places: tuple[int, ...]
     lazy: bool
 
     @property
@@ -101,6 +117,15 @@ class FrameReader:
         ]
         return [(path.absolute(), more) for path, more in found if path.is_file()]
 
+    @property
+    def cast(self) -> str:
+        """How a column is made one of texts, in words."""
+        if self.inferred:
+            return "Convert the column in pandas: frame[NAME] = frame[NAME].astype(str)."
+        if nw.dependencies.is_pyarrow_table(self.frame):
+            return "Convert the column in Arrow, for example with pyarrow.compute.cast(column, 'string')."
+        return "Convert the column in Polars: frame.with_columns(polars.col(NAME).cast(polars.String))."
+
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the used columns to the engine."""
         import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
@@ -109,18 +134,20 @@ class FrameReader:
         if not indices:
             height = len(self.frame) if _is_pandas(self.frame) else _count_frame_rows(self.frame)
             return f"SELECT 1 FROM range({height})"
-        names = [self.types[index][0] for index in indices]
+        places = [self.places[index] for index in indices]
+        # Columns are taken by their places: names may occur twice.
         if _is_pandas(self.frame):
-            arrays = [_pandas_column(self.frame[name], pa) for name in names]
+            arrays = [_pandas_column(self.frame.iloc[:, place], pa) for place in places]
+        elif nw.dependencies.is_pyarrow_table(self.frame):
+            arrays = [self.frame.column(place) for place in places]
         else:
-            table = _collect_columns(self.frame, indices)
-            arrays = [table.column(position) for position in range(len(names))]
+            arrays = _collect_columns(self.frame, places).columns
         sent = pa.table(
             [_convert_for_engine(array, pa) for array in arrays], names=[f"c{index}" for index in indices]
         )
         engine.lend(lambda: sent)
         columns = [
-            _write_received_column(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa)
+            _write_received_column(f"c{index}", self.types[index], sent.schema.field(f"c{index}").type, pa)
             for index in indices
         ]
         return f"SELECT {', '.join(columns)} FROM lent"
@@ -135,12 +162,18 @@ def _convert_for_engine(array: Any, pa: Any) -> Any:
         return array.cast(pa.int32())
     # Whether a text is valid is decided for each row in the engine (`_write_received_column`).
     # Arrow does not check it.
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if _is_text(kind, pa):
         return array.cast(pa.large_binary())
     # The engine has no floats of 16 bits, and every such float is one of 32 bits.
     if pa.types.is_float16(kind):
         return array.cast(pa.float32())
     return _drop_beyond_precision(array, pa) if pa.types.is_decimal128(kind) else array
+
+
+def _is_text(kind: Any, pa: Any) -> bool:
+    """Tell whether an Arrow type is one of texts or of bytes."""
+    kinds = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
 def _drop_beyond_precision(array: Any, pa: Any) -> Any:
@@ -193,12 +226,7 @@ def _decode_dictionary(array: Any, pa: Any) -> Any:
     Texts become bytes with 64-bit offsets, because together they may be long.
     """
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    texts = pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)
-    wanted = (
-        pa.large_binary()
-        if texts or pa.types.is_string_view(array.type.value_type)
-        else array.type.value_type
-    )
+    wanted = pa.large_binary() if _is_text(array.type.value_type, pa) else array.type.value_type
     plain = [
         pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(wanted)).dictionary_decode()
         for one in chunks
@@ -210,42 +238,47 @@ def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
     # `decode` fails on bytes that are no UTF-8. Each operator that
     # can fail has a TRY of its own (docs/proofs/predicates.md).
-    # Texts were sent as bytes. Bytes that were declared as such stay bytes.
-    if pa.types.is_large_binary(sent) and declared != "BLOB":
+    # Texts were sent as bytes.
+    if pa.types.is_large_binary(sent):
         text = f"TRY(decode({name}))"
         return (
             f"{text} AS {name}" if declared == "VARCHAR" else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
         )
-    return f"TRY(TRY_CAST({name} AS {declared})) AS {name}"
+    received = f"TRY(TRY_CAST({name} AS {declared}))"
+    if pa.types.is_timestamp(sent) and declared == "VARCHAR":
+        # As `_text_of_moment`: years have four digits.
+        return f"CASE WHEN {received} LIKE '____-__-__ __:__:__%' THEN {received} END AS {name}"
+    return f"{received} AS {name}"
 
 
-def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
+def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]:
     """Read the schema of a table in memory, and no value of it.
+
+    Returns
+    -------
+    tuple of (FrameReader, dict, dict)
+        What reads its rows; names and declared types of its columns; names by which no column can be asked
+        for, and why.
 
     Raises
     ------
     UnsupportedBackend
         If it is no table that can be read here.
-    DataSourceError
-        If two columns have one name.
     """
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.
         value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
-        # For pandas only the first zero rows are shown: narwhals
-        # looks into `object` columns to name their type.
-        frame: Any = nw.from_native(value.iloc[:0] if _is_pandas(value) else value)
+        if nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value):
+            frame: Any = None
+        else:
+            frame = nw.from_native(value)
     # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
             f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}."
         ) from None
-    if frame.implementation not in {
-        nw.Implementation.PANDAS,
-        nw.Implementation.POLARS,
-        nw.Implementation.PYARROW,
-    }:
+    if frame is not None and frame.implementation is not nw.Implementation.POLARS:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got a table of {frame.implementation}. Write it to Parquet first."
         )
@@ -253,22 +286,44 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         raise UnsupportedBackend(
             "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
         )
-    types = {name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()}
-    if frame.implementation is nw.Implementation.PYARROW:
-        types |= _arrow_types({field.name: field.type for field in value.schema})
-    if frame.implementation is nw.Implementation.POLARS:
-        empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
-        types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
+    names, types = _read_names_and_types(frame, value)
+    refused = _refuse_names(names)
     if _is_pandas(value):
-        names = [str(name) for name in value.columns]
-        if len(set(names)) != len(names):
-            raise DataSourceError("The columns of a frame must have different names; rename them.")
-        types = {name: _pandas_type(value, name, types) for name in names}
-    return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
+        refused |= {
+            str(name): "stands in the index of the frame, which is no column. Hand over frame.reset_index()."
+            for name in value.index.names
+            if name is not None and str(name) not in names
+        }
+    places = [place for place, name in enumerate(names) if name not in refused]
+    columns = {names[place]: types[place] for place in places}
+    reader = FrameReader(value, tuple(columns.values()), tuple(places), isinstance(frame, nw.LazyFrame))
+    return reader, columns, refused
+
+
+def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]:
+    """Return names and declared types of all columns, in their order; the same name may occur twice."""
+    if _is_pandas(value):
+        # What a name is, if it is no text, its text says: 0 is '0'.
+        return [str(name) for name in value.columns], [_read_pandas_type(kind) for kind in value.dtypes]
+    if frame is None:
+        return list(value.schema.names), [_read_arrow_type(kind) for kind in value.schema.types]
+    types = {name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()}
+    empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
+    types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
+    return list(types), list(types.values())
+
+
+def _refuse_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names by which no question can ask for a column, and why."""
+    refused = {name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1}
+    return refused | {
+        name: "has a name that is empty or cannot be printed. Rename the column." for name in names
+        if not (name and name.isprintable())
+    }
 
 
 def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:
-    """Return names and types of the columns, as narwhals says them.
+    """Return names and types of the columns of a Polars frame, as narwhals says them.
 
     Raises
     ------
@@ -294,24 +349,19 @@ def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:
     return dict(schema.items())
 
 
-def _arrow_types(kinds: Mapping[str, Any]) -> dict[str, str]:
-    """Return the declared types of Arrow columns that narwhals does not see through.
-
-    Dictionaries have the types of what they hold.
-
-    Parameters
-    ----------
-    kinds : mapping of str to pyarrow.DataType
-        The types of the columns.
-    """
+def _read_arrow_type(kind: Any) -> str:
+    """Return the declared type of an Arrow column; a dictionary has the type of what it holds."""
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
 
-    held = {name: kind.value_type for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
-    columns = {name: pa.array([], kind) for name, kind in held.items()}
-    schema = nw.from_native(pa.table(columns)).collect_schema() if columns else {}
-    types = {name: _translate_frame_type(kind) for name, kind in schema.items()}
-    empty = [name for name, kind in {**kinds, **held}.items() if pa.types.is_null(kind)]
-    return types | dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
+    if pa.types.is_dictionary(kind):
+        return _read_arrow_type(kind.value_type)
+    if pa.types.is_null(kind):
+        return _TYPE_OF_NO_VALUES
+    try:
+        schema = nw.from_native(pa.table({"c": pa.array([], kind)})).collect_schema()
+        return _translate_frame_type(schema["c"], str(kind))
+    except Exception:  # noqa: BLE001 - of types that it does not know narwhals says so in errors of many kinds
+        return unusable(str(kind))
 
 
 # How a plan of Polars names what it reads, with lines and
@@ -368,27 +418,37 @@ def _check_folders(value: Any) -> None:
         )
 
 
-def _translate_frame_type(kind: Any) -> str:
+def _translate_frame_type(kind: Any, name: str = "") -> str:
+    """Return a type of narwhals in the words of the engine; `name` is its own name, where it has another."""
     if isinstance(kind, nw.Datetime):
         return _TIMESTAMP_TYPES[kind.time_unit] if kind.time_zone is None else "TIMESTAMP WITH TIME ZONE"
     if isinstance(kind, nw.Decimal):
         precision, scale = getattr(kind, "precision", None), getattr(kind, "scale", None)
-        return f"DECIMAL({precision},{scale})" if precision is not None and scale is not None else UNUSABLE
-    return next((name for known, name in _SIMPLE_TYPES.items() if isinstance(kind, known)), UNUSABLE)
+        if precision is not None and scale is not None and 0 <= scale <= precision:
+            return f"DECIMAL({precision},{scale})"
+    known = (name for known, name in _SIMPLE_TYPES.items() if isinstance(kind, known))
+    return next(known, unusable(name or str(kind)))
 
 
-def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
-    # The real name of such a column is no text, so no question can name it.
-    if name not in frame.columns:
-        return UNUSABLE
-    kind = frame.dtypes[name]
-    if hasattr(kind, "pyarrow_dtype"):
-        types = types | _arrow_types({name: kind.pyarrow_dtype})
+def _read_pandas_type(kind: Any) -> str:
+    # By the dtype alone: what narwhals would say of an `object` column depends on its values.
+    if kind == object:
+        return "VARCHAR"
     # Arrow and the engine have no longer floats than those of 64 bits.
     if kind == np.longdouble:
         return "DOUBLE"
-    # By the dtype alone: what narwhals would say of an `object` column depends on its values.
-    return "VARCHAR" if str(kind) == "object" else types.get(name, UNUSABLE)
+    if str(kind).startswith("Sparse["):
+        return _read_pandas_type(kind.subtype)
+    # One value that is no time makes objects of all, and times among objects are texts.
+    if str(kind).startswith("datetime64"):
+        return "VARCHAR"
+    if hasattr(kind, "pyarrow_dtype"):
+        found = _read_arrow_type(kind.pyarrow_dtype)
+        return "VARCHAR" if found.startswith("TIME") else found
+    import pandas as pd  # noqa: PLC0415 - the frame is one of pandas
+
+    empty = nw.from_native(pd.DataFrame({"c": pd.Series([], dtype=kind)}))
+    return _translate_frame_type(empty.collect_schema()["c"], str(kind))
 
 
 def _is_pandas(value: Any) -> bool:
@@ -400,10 +460,9 @@ def _count_frame_rows(frame: Any) -> int:
     return int(lazy.select(nw.len()).collect().item())
 
 
-def _collect_columns(frame: Any, indices: Sequence[int]) -> Any:
-    # Columns are taken by their places: Polars takes a name
-    # such as `*` or `^x.*$` for a pattern, and returns others.
-    chosen: Any = nw.from_native(frame).select(nw.nth(*indices))
+def _collect_columns(frame: Any, places: Sequence[int]) -> Any:
+    # Polars takes a name such as `*` or `^x.*$` for a pattern, and returns others.
+    chosen: Any = nw.from_native(frame).select(nw.nth(*places))
     # Arrow has no whole numbers of 128 bits: they travel as texts.
     kinds = list(chosen.collect_schema().values())
     wide = [place for place, kind in enumerate(kinds) if isinstance(kind, nw.Int128 | nw.UInt128)]
@@ -413,8 +472,12 @@ def _collect_columns(frame: Any, indices: Sequence[int]) -> Any:
 
 
 def _pandas_column(series: Any, pa: Any) -> Any:
-    # Value by value: Arrow would fail on some Python objects, or choose the type of the column by them.
-    if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
+    if str(series.dtype).startswith("Sparse["):
+        series = series.sparse.to_dense()
+    # Value by value: Arrow would fail on some Python objects, or choose the type of the column by them. Times
+    # of day have no text in Arrow.
+    objects = series.dtype == object or getattr(series.dtype, "storage", None) == "python"
+    if objects or str(series.dtype).startswith("time"):
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
         # Categories can be any objects: they follow the same rule
@@ -447,13 +510,41 @@ def _text_of(value: object) -> str | None:
         # Not `str(value)`: a subclass may say anything there.
         plain = str.__str__(value)
         return plain if is_unicode(plain) else None
+    if type(value) is bytes:
+        return value.decode()
     foreign = type(value).__module__ == "numpy"
     if type(value) is bool or (foreign and type(value).__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
-    # Not `isinstance`: a datetime is a date as well, and times are no labels.
+    # Not `isinstance`: a datetime is a date as well.
     if type(value) is dt.date:
         return value.isoformat()
+    if type(value) is dt.time and value.tzinfo is None:
+        return _drop_zeros(value.isoformat())
+    if isinstance(value, dt.datetime | np.datetime64):
+        return _text_of_moment(value)
     return _text_of_number(value, foreign=foreign)
+
+
+_MOMENT = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}(?:[.][0-9]+)?")
+
+
+def _text_of_moment(value: Any) -> str | None:
+    """Return the text of a date with a time, as the engine writes it; with a time zone in UTC."""
+    zone = ""
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is not None:
+            value, zone = value.astimezone(dt.UTC).replace(tzinfo=None), "+00"
+        # pandas has digits that Python has not.
+        value = value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
+    if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "D", "h", "m"}:
+        value = value.astype("datetime64[s]")
+    text = _drop_zeros(str(value).replace("T", " "))
+    return text + zone if _MOMENT.fullmatch(text) else None
+
+
+def _drop_zeros(text: str) -> str:
+    """Return a time without zeros at the end of a fraction."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _text_of_number(value: object, *, foreign: bool) -> str | None:

@@ -150,21 +150,33 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
     if is_datafusion_frame(source):
         plan, columns = open_datafusion_frame(source)
         # Which files it reads, and whether it leaves out rows of them, is not seen from here.
-        return Source("datafusion", identity, columns, (), plan, computed=True, ordered=False)
+        return Source(
+            "datafusion",
+            identity,
+            columns,
+            (),
+            plan,
+            computed=True,
+            ordered=False,
+            cast="Convert the column in DataFusion: frame.with_column(NAME, col(NAME).cast(pyarrow.string())).",
+        )
     # Imported here, because narwhals is needed for tables in memory only.
+    from sordino.data.sources.frame_condition import FRAMES  # noqa: PLC0415
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
     # Only types are read here. A lazy frame is computed after the charge.
-    reader, columns = open_frame(source)
+    reader, columns, refused = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
     return Source(
         kind,
         identity,
         columns,
         reader.files,
-        ReaderBackend(reader),
+        ReaderBackend(reader, dialect=FRAMES),
         computed=reader.lazy,
         inferred=reader.inferred,
+        refused=refused,
+        cast=reader.cast,
         folders=reader.folders,
     )
 
@@ -271,13 +283,23 @@ def _open_server_table(path: str) -> Source:
         required=server.required,
         ordered=False,
         legible=server.legible,
+        cast="Name a view that has it as CAST(NAME AS text).",
     )
 
 
 def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
     # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and neither
     # is which files it reads.
-    return Source("spark", identity, columns, (), spark, computed=True, ordered=False)
+    return Source(
+        "spark",
+        identity,
+        columns,
+        (),
+        spark,
+        computed=True,
+        ordered=False,
+        cast="Convert the column in Spark: frame.withColumn(NAME, frame[NAME].cast('string')).",
+    )
 
 
 def _make_absolute(path: str) -> str:

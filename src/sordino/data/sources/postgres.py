@@ -23,7 +23,7 @@ from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up, write_ladder_steps
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan, quoted
-from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
+from sordino.data.sources.source import AnswerLimit, Asked, unusable
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
@@ -229,7 +229,9 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
-        str(column): UNUSABLE if computed else _translate_server_type(str(kind), enumerated=bool(labels))
+        str(column): unusable(f"{kind} (computed when it is read)")
+        if computed
+        else _translate_server_type(str(kind), enumerated=bool(labels))
         for column, kind, labels, computed, _ in columns
     }
     listed = frozenset(str(column) for column, _, labels, *_ in columns if labels)
@@ -259,7 +261,7 @@ def _translate_server_type(kind: str, *, enumerated: bool) -> str:
         # The server also allows negative scales and more digits than the embedded engine knows.
         width, scale = int(numeric[1]), int(numeric[2])
         return f"DECIMAL({width},{scale})" if 0 <= scale <= width <= 38 else "NUMERIC"
-    return _ENGINE_TYPES.get(kind, UNUSABLE)
+    return _ENGINE_TYPES.get(kind, unusable(kind))
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------

@@ -33,8 +33,18 @@ SUPPORTED = (
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
-UNUSABLE = "UNUSABLE"
-"""The declared type of a column that no question can use; a source may have such columns."""
+
+def unusable(kind: str) -> str:
+    """Return the declared type of a column that no question can use; a source may have such columns.
+
+    Its own name goes with it, for messages. It stands behind a word that no engine has for a type: users of a
+    server may call a type of theirs as they like.
+    """
+    return f"UNUSABLE {kind}"
+
+
+def _name_type(declared: str) -> str:
+    return shown(declared.removeprefix("UNUSABLE "))[1:-1]
 
 AS_LABELS = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)"
@@ -64,6 +74,8 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 
 _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 """Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
+
+_ITS_SOURCE = "Convert the column at its source."
 
 
 class AnswerLimit(NamedTuple):
@@ -115,14 +127,16 @@ class ReaderBackend:
         What the questions of one batch share.
     limits : Limits
         What is allowed to its engines.
+    dialect : Dialect
+        That of our engine, or of frames.
     """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
     readings: Readings | None = None
     limits: Limits = NO_LIMITS
+    dialect: Dialect = EMBEDDED
     limit: ClassVar[AnswerLimit | None] = None
-    dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
@@ -192,6 +206,10 @@ class Source:
         What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
         Whether rows have an order of their own.
+    refused : mapping of str to str
+        Names by which no column can be asked for, and why: words that follow on the name.
+    cast : str
+        How a column is made one of texts there, in words.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     folders : tuple of Path
@@ -216,6 +234,8 @@ class Source:
     unclear: tuple[str, ...] = ()
     advice: str = ""
     ordered: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict)
+    cast: str = _ITS_SOURCE
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
@@ -234,6 +254,15 @@ class Source:
         """
         if column in self.unclear:
             raise InvalidParameter(say_unclear(role, column))
+        if str(column) in self.refused:
+            raise InvalidParameter(
+                f"{role} must be a column that can be named; {shown(column)} {self.refused[str(column)]}"
+            )
+        if not isinstance(column, str) and str(column) in self.columns:
+            raise InvalidParameter(
+                f"{role} must be the name of a column as a text; got {shown(column)}. "
+                f"Write {shown(str(column))}."
+            )
         text(column, role)
         names = list(self.columns)
         if column in names:
@@ -267,7 +296,7 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
                 f"because items and units are compared as text; got {column!r} "
-                f"of type {shown(kind)[1:-1]}. Convert the column at its source."
+                f"of type {_name_type(kind)}. {self.cast}"
             )
         if kind in FLOATS and self.backend.dialect.words.float_text is None:
             raise InvalidParameter(
@@ -294,7 +323,7 @@ class Source:
         if kind is None:
             raise InvalidParameter(
                 f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
-                f"{shown(declared)[1:-1]}. Convert the column at its source."
+                f"{_name_type(declared)}. Convert the column at its source."
             )
         return index, kind
 
@@ -332,7 +361,22 @@ class Source:
                 f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values of which "
                 f"the engine fails; got {shown(where)}. Convert it at its source, for example to a text."
             )
-        if not _fits_declared_types(predicate, kinds):
+        # Named before the engine meets the name of a type that it does not know, whatever stands in it.
+        for index, kind in kinds.items():
+            if kind.startswith(unusable("")):
+                raise InvalidParameter(
+                    f"{role} must use columns of texts, numbers, dates, times or booleans; got "
+                    f"{list(self.columns)[index]!r} of type {_name_type(kind)}. {self.cast}"
+                )
+        read = self.backend.dialect.read_columns
+        # Whether it is refused must not follow from types that follow from rows: asked as if all were texts.
+        plain = kinds if read is None else dict.fromkeys(kinds, "VARCHAR")
+        if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
+            if read is not None:
+                raise InvalidParameter(
+                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and numbers "
+                    f"that there are; got {shown(where)}. Compare, for example price > 10."
+                )
             names = list(self.columns)
             used = (
                 ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items())
@@ -343,7 +387,8 @@ class Source:
                 f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example flag = "
                 "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
             )
-        return RowPredicate(predicate.indices, write(predicate, kinds))
+        known = predicate if read is None else read(predicate, kinds)
+        return RowPredicate(predicate.indices, write(known, kinds))
 
     def rehearse(
         self,

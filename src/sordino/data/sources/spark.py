@@ -35,7 +35,7 @@ from sordino.address import SparkServer, spark_parts, spark_table
 from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
-from sordino.data.sources.source import UNUSABLE, AnswerLimit, Asked
+from sordino.data.sources.source import AnswerLimit, Asked, unusable
 from sordino.data.sources.spark_progress import stop_query, watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
@@ -293,7 +293,7 @@ def _translate_type(kind: str) -> str:
         return "VARCHAR"
     if exact := _EXACT.fullmatch(kind):
         return f"DECIMAL({exact[1]},{exact[2]})"
-    return _ENGINE_TYPES.get(kind, UNUSABLE)
+    return _ENGINE_TYPES.get(kind, unusable(kind))
 
 
 def _write_type(kind: str) -> str:

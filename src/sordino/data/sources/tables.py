@@ -18,7 +18,7 @@ import duckdb
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
 from sordino.data.sources.nearby import find_named_files
-from sordino.data.sources.source import UNUSABLE, describe_columns, received, sent
+from sordino.data.sources.source import describe_columns, received, sent, unusable
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -208,7 +208,10 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         computed = _find_columns(opened, table, "is_generated")
         required = _find_columns(opened, table, "NOT is_nullable")
     # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
-    usable = {name: UNUSABLE if name in computed else kind for name, kind in schema.items()}
+    usable = {
+        name: unusable(f"{kind} (computed when it is read)") if name in computed else kind
+        for name, kind in schema.items()
+    }
     return DatabaseReader(file, table, schema, is_view, frozenset(required)), usable
 
 

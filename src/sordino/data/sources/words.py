@@ -130,15 +130,15 @@ WHOLE_NUMBERS = frozenset(
 SIGNED_64 = WHOLE_NUMBERS - {"UBIGINT"}
 """Those of which all values are whole numbers of 64 bits with a sign."""
 
-# Up to here every whole number is a float of 64 bits.
-_LARGEST_EXACT_WHOLE = 1 << 53
+LARGEST_EXACT_WHOLE = 1 << 53
+"""Up to here every whole number is a float of 64 bits."""
 
 
 def float_text(value: float) -> str | None:
     """Return the text of a float, by the rule of `Words.float_text`."""
     if math.isnan(value):
         return None
-    return str(int(value)) if abs(value) <= _LARGEST_EXACT_WHOLE and value == int(value) else repr(value)
+    return str(int(value)) if abs(value) <= LARGEST_EXACT_WHOLE and value == int(value) else repr(value)
 
 
 def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
@@ -147,7 +147,7 @@ def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
     It is made of the test for NaN, the text as a whole number and the text as a decimal.
     """
     return (
-        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {_LARGEST_EXACT_WHOLE} AND {{0}} = floor({{0}})"
+        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {LARGEST_EXACT_WHOLE} AND {{0}} = floor({{0}})"
         f" THEN {whole} ELSE {decimal} END)"
     )
 
