@@ -1,4 +1,4 @@
-"""What a figure says of rows without a number: how they count, and how many they are."""
+"""What a figure says of rows without a number: how many they are."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from typing import Any
 
 from sordino.cli.output import format_share
 from sordino.sheet_text import format_cell
-
-
-def describe_missing(kind: str, column: str, release: Any) -> tuple[list[str], list[str]]:
-    """Return how rows without a number count in a figure: as rows that are left out, or in a note."""
-    if kind == "quantile":
-        return [], ["Rows without a number count as the lowest."]
-    mechanism = getattr(release, "mechanism", None)
-    # A public number of records is that of all of them, so none is left out of a mean.
-    if kind == "mean" and getattr(mechanism, "kind", None) == "mean":
-        return [], ["Rows without a number count as 0, moved between --lower and --cap."]
-    if kind != "sum" and getattr(mechanism, "size_is_public", False):
-        return [], ["Rows without a number count as 0, moved between clip_low and clip_high."]
-    return [f"rows without a number in {column}"], []
 
 
 def describe_numbers(release: Any, *, asked: bool) -> tuple[dict[str, Any], list[str]]:

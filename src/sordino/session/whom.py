@@ -1,0 +1,89 @@
+"""Of whom a release of a session is, and which rows count in it: from its request, by public rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sordino.data import Domain, PrivacyUnit
+from sordino.population import Population
+from sordino.session.request import Request
+
+_COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
+
+
+def find_population(
+    request: Request[Any], release: Any, unit: PrivacyUnit, domain: Domain | None, left_out: Sequence[str]
+) -> Population:
+    """Return which rows count in a release.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked; of another look at a release what that one was asked with.
+    release : object
+        What came out: some rules are those of its mechanism.
+    unit : PrivacyUnit
+        Whom it protects.
+    domain : Domain or None
+        Its labels.
+    left_out : sequence of str
+        Which rows count in no release of the session.
+    """
+    asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
+    labels = asked["by"] or asked["item"]
+    out = list(left_out)
+    if asked["column"] is not None:
+        out += describe_missing(request.name, asked["column"], release)[0]
+    if asked["by"] is not None and domain is not None and domain.hidden:
+        out.append("rows of groups that were not found")
+    if labels is not None and domain is not None:
+        no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
+        out.append(f"rows whose {labels} {no_label or 'is no label of the domain'}")
+    return Population(
+        unit=name_unit(unit),
+        adjacency=unit.adjacency,
+        max_rows=unit.max_rows,
+        counted=_COUNTED.get(request.name, None if asked["item"] is None else "items"),
+        **asked | {"where": asked["where"] or None},
+        # Where each row is a unit it has one group.
+        groups_per_unit=1 if unit.column is None else getattr(request, "groups_per_unit", None),
+        domain=None if domain is None else domain.origin,
+        threshold=_read_number(getattr(request, "threshold", None)),
+        lower=_read_number(getattr(request, "lower", None)),
+        bounds=_read_bounds(getattr(request, "bounds", None)),
+        left_out=tuple(out),
+    )
+
+
+def name_unit(unit: PrivacyUnit) -> str:
+    """Return whom a release protects, as its facts say it."""
+    return "each row" if unit.column is None else f"column {unit.column}"
+
+
+def _read_number(number: Any) -> float | None:
+    """Return a public number as JSON has it; None where no float is as large, for nothing raises here."""
+    try:
+        return None if number is None else float(number)
+    except OverflowError:
+        return None
+
+
+def _read_bounds(bounds: Any) -> tuple[float, float] | None:
+    low, high = (None, None) if bounds is None else map(_read_number, bounds)
+    return None if low is None or high is None else (low, high)
+
+
+def describe_missing(kind: str, column: str, release: Any) -> tuple[list[str], list[str]]:
+    """Return how rows without a number count in a figure: as rows that are left out, or in a note."""
+    if kind == "quantile":
+        return [], ["Rows without a number count as the lowest."]
+    mechanism = getattr(release, "mechanism", None)
+    # What measures a column again has the figure of the first look.
+    mechanism = getattr(mechanism, "figure", mechanism)
+    # A public number of records is that of all of them, so none is left out of a mean.
+    if kind == "mean" and getattr(mechanism, "kind", None) == "mean":
+        return [], ["Rows without a number count as 0, moved between --lower and --cap."]
+    if kind != "sum" and getattr(mechanism, "size_is_public", False):
+        return [], ["Rows without a number count as 0, moved between clip_low and clip_high."]
+    return [f"rows without a number in {column}"], []
