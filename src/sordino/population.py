@@ -7,6 +7,8 @@ from typing import Any, Literal, final
 
 from sordino.sheet import escape_controls
 
+_COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -15,14 +17,14 @@ class Population:
 
     Parameters
     ----------
+    figure : str
+        What was asked for, by the name of the method of a session: "count", "mean", and so on.
     unit : str
         Whom it protects: "each row", or "column NAME".
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
     max_rows : int or None
         So many rows, or items, of a unit count at most.
-    counted : {"rows", "units", "items"} or None
-        What a count counts; of labels it is "items". None of a figure of a column.
     item, column, by : str or None
         The columns that were asked about: of labels, of numbers, and of the groups.
     where : str or None
@@ -41,7 +43,7 @@ class Population:
     Examples
     --------
     >>> from sordino.population import Population
-    >>> some = Population(unit="column customer", adjacency="add-remove", max_rows=1, counted="rows",
+    >>> some = Population(figure="count", unit="column customer", adjacency="add-remove", max_rows=1,
     ...                   where="price > 5")
     >>> some.list_notes()[:2]
     ['Only rows where price > 5.', 'Counts at most 1 row of each unit; true counts may be higher.']
@@ -49,10 +51,10 @@ class Population:
     True
     """
 
+    figure: str
     unit: str
     adjacency: str
     max_rows: int | None = None
-    counted: Literal["rows", "units", "items"] | None = None
     item: str | None = None
     column: str | None = None
     by: str | None = None
@@ -63,6 +65,11 @@ class Population:
     lower: float | None = None
     bounds: tuple[float, float] | None = None
     left_out: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> Literal["rows", "units", "items"] | None:
+        """What a count counts; of labels it is "items". None of a figure of a column."""
+        return _COUNTED.get(self.figure, None if self.item is None else "items")
 
     @property
     def is_bounded(self) -> bool:
@@ -92,7 +99,7 @@ class Population:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON-ready values."""
         whom = {"unit": self.unit, "adjacency": self.adjacency, "max_rows": self.max_rows}
-        return whom | self.list_facts() | ({} if self.counted is None else {"counted": self.counted})
+        return {"figure": self.figure} | whom | self.list_facts()
 
     def list_bounds(self) -> dict[str, Any]:
         """Return what makes a figure one of some rows only; nothing where all of them count."""

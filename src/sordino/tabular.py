@@ -34,10 +34,7 @@ MOVED = (
     "the numbers as they are may lie outside: how far is not known."
 )
 """What the intervals of clipped numbers are about."""
-MOVED_OF_SOME = (
-    "the figure that the rows that count give once each number is moved between the two ends in the table. "
-    "The figure of all rows as they are may lie outside: how far is not known."
-)
+MOVED_OF_SOME = MOVED.replace("all numbers give once each", "the rows that count give once each number")
 """The same where a unit counts for some of its rows only."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""

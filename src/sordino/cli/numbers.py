@@ -324,9 +324,7 @@ def _release_figure(
         {"item": item} | row if grouped else row
         for item, one in pairs
         for row in (
-            _list_quantiles(q, one, columns)
-            if kind == "quantile"
-            else [_describe_figure(kind, one, asked)]
+            _list_quantiles(q, one, columns) if kind == "quantile" else [_describe_figure(kind, one, asked)]
         )
     ]
     if grouped:
@@ -418,9 +416,7 @@ def _describe_groups(release: Groups, asked: FigureOptions) -> tuple[dict[str, A
     return facts, notes
 
 
-def _list_quantiles(
-    q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]
-) -> list[dict[str, Any]]:
+def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return one row for each quantile that was released."""
     # Several quantiles come together, a single one as itself.
     found = release if isinstance(release, QuantileValues) else (release,)

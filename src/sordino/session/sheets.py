@@ -12,6 +12,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import QuantileValues
 from sordino.releases import Values, plain
 from sordino.session.local import Reported
+from sordino.session.remeasure import Remeasured
 from sordino.session.whom import name_unit
 from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_total
 
@@ -58,6 +59,10 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     facts |= list_total(release)
     facts |= list_noises(getattr(release, "mechanism", None))
     facts |= {} if some is None else some.list_facts()
+    if isinstance(release, Remeasured) and some is not None:
+        facts["figure"] = some.figure
+    if (confidence := getattr(release, "confidence", None)) is not None:
+        facts["confidence"] = confidence
     if getattr(release, "on_average", False):
         facts["on_average"] = True
     share = getattr(release, "numbers_share", None)

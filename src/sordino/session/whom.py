@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sordino.data import Domain, PrivacyUnit
 from sordino.population import Population
 from sordino.session.request import Request
-
-_COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
 
 
 def find_population(
@@ -41,10 +39,10 @@ def find_population(
         no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
         out.append(f"rows whose {labels} {no_label or 'is no label of the domain'}")
     return Population(
+        figure=request.name,
         unit=name_unit(unit),
         adjacency=unit.adjacency,
         max_rows=unit.max_rows,
-        counted=_COUNTED.get(request.name, None if asked["item"] is None else "items"),
         **asked | {"where": asked["where"] or None},
         # Where each row is a unit it has one group.
         groups_per_unit=1 if unit.column is None else getattr(request, "groups_per_unit", None),

@@ -85,7 +85,12 @@ class ColumnRelease(Release):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        return super().to_dict() | plain(self._list_doubts())
+        return super().to_dict() | plain(self._list_doubts()) | {"confidence": self.confidence}
+
+    @property
+    def confidence(self) -> float:
+        """Of its intervals, and of how far a rank may lie."""
+        return 0.95
 
     @property
     def leaves_rows_out(self) -> bool:

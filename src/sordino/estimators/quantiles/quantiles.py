@@ -118,6 +118,11 @@ class QuantileValues(Tabular):
         return self[0].receipt
 
     @property
+    def confidence(self) -> float:
+        """Of the interval of each value, and of how far its rank may lie."""
+        return self[0].confidence
+
+    @property
     def population(self) -> Population | None:
         """Of whom all values together are."""
         return self[0].population
@@ -135,7 +140,7 @@ class QuantileValues(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         listed = [value.to_dict() for value in self]
-        shared = ("mechanism", "cost", "simulated", "exact", "receipt", "population")
+        shared = ("mechanism", "cost", "simulated", "exact", "receipt", "population", "confidence")
         common = {name: listed[0][name] for name in shared if name in listed[0]}
         own = [
             {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed
