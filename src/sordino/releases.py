@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sordino.constraints import Number
 from sordino.cost import Cost
 from sordino.figures.derived_value import Derivable
+from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.tabular import Kind, Record, Tabular, list_own_records, list_row_columns
 
@@ -98,6 +99,8 @@ class Release(Tabular):
         Of a release of a session, where the ledger has its charge. A mechanism alone gives none.
     total : Cost or None
         Of a release that refines another one: what all of it cost together, `cost` being what this one adds.
+    population : Population or None
+        Of a release of a session: whom it protects, and which rows count in it. A mechanism alone knows none.
     """
 
     mechanism: Any
@@ -106,6 +109,7 @@ class Release(Tabular):
     exact: bool = True
     receipt: Receipt | None = None
     total: Cost | None = None
+    population: Population | None = None
 
     def __post_init__(self) -> None:
         # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
@@ -142,6 +146,7 @@ class Release(Tabular):
             "exact": self.exact,
             **({} if self.total is None else {"total": self.total.to_dict()}),
             **({} if self.receipt is None else {"receipt": self.receipt.to_dict()}),
+            **({} if self.population is None else {"population": self.population.to_dict()}),
         }
 
     def list_records(self) -> list[Record]:
@@ -164,6 +169,10 @@ class Release(Tabular):
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge; a session does this before anybody else holds the release."""
         object.__setattr__(self, "receipt", receipt)
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom the release is, as `take_receipt` takes the receipt."""
+        object.__setattr__(self, "population", population)
 
 
 class HasEstimate:

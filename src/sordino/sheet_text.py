@@ -29,9 +29,14 @@ MARKS = (
     "model",
     "warning",
     "confidence",
+    "on_average",
+    "column",
+    "by",
+    "where",
     "adjacency",
     "unit",
     "max_rows",
+    "groups_per_unit",
     "domain",
     "noise",
     "measure_noise",
@@ -41,6 +46,8 @@ MARKS = (
     "delta",
     "rho",
     "failures",
+    "account_epsilon",
+    "account_delta",
     "id",
     "time",
     "account",
@@ -61,10 +68,11 @@ def make_document(sheet: Sheet) -> dict[str, Any]:
 
 def write_csv(sheet: Sheet) -> str:
     """Return a sheet as CSV; each row repeats the facts that nobody may lose."""
-    marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts}
+    # What a row says itself stands there: a fact of the same name is about something else, or says it again.
+    marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts and name not in sheet.columns}
     names = [*sheet.columns, *marks]
     lines: list[Sequence[Any]] = [names]
-    lines += ([{**row, **marks}.get(name) for name in names] for row in sheet.rows)
+    lines += ([{**marks, **row}.get(name) for name in names] for row in sheet.rows)
     return "".join(format_csv_line(line) + "\n" for line in lines)
 
 

@@ -34,6 +34,8 @@ MOVED = (
     "the numbers as they are may lie outside: how far is not known."
 )
 """What the intervals of clipped numbers are about."""
+MOVED_OF_SOME = MOVED.replace("all numbers give once each", "the rows that count give once each number")
+"""The same where a unit counts for some of its rows only."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -65,7 +67,8 @@ class Tabular:
         -------
         pyarrow.Table
             One row for each row of the release; one row of a release that is a single figure. Ends of a range
-            are two columns, such as `clip_low` and `clip_high`. What the release does not say is null.
+            are two columns, such as `clip_low` and `clip_high`. What the release does not say is null. Where
+            some rows alone count, each row says by what: `where`, `max_rows`, `groups_per_unit`.
 
         Raises
         ------
@@ -83,7 +86,7 @@ class Tabular:
         ['rank', 'item', 'estimate']
         """
         arrow = _load("pyarrow")
-        kinds, columns = _arrange(self)
+        kinds, columns = _add_bounds(self, *_arrange(self))
         return arrow.table(
             {
                 name: arrow.array(columns[name], type=getattr(arrow, _TYPES["pyarrow"][kind])())
@@ -111,7 +114,7 @@ class Tabular:
         ['values']
         """
         polars = _load("polars")
-        kinds, columns = _arrange(self)
+        kinds, columns = _add_bounds(self, *_arrange(self))
         schema = {name: getattr(polars, _TYPES["polars"][kind]) for name, kind in kinds.items()}
         frame: pl.DataFrame = polars.DataFrame(columns, schema=schema)
         return frame
@@ -136,7 +139,7 @@ class Tabular:
         (2, 1)
         """
         pandas = _load("pandas")
-        kinds, columns = _arrange(self)
+        kinds, columns = _add_bounds(self, *_arrange(self))
         series = {
             name: pandas.Series(columns[name], dtype=_TYPES["pandas"][kind]) for name, kind in kinds.items()
         }
@@ -168,7 +171,9 @@ class Tabular:
         # Only who asks for a picture needs what says how it is drawn.
         from sordino.charts import make_chart, read_figure  # noqa: PLC0415
 
-        return make_chart(read_figure(type(self).__name__, self.list_records()))
+        some = getattr(self, "population", None)
+        notes = [] if some is None else [*some.say_about(), *some.say_bound()]
+        return make_chart(read_figure(type(self).__name__, self.list_records(), notes=notes))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows to any program that takes Arrow (the PyCapsule protocol); it needs pyarrow."""
@@ -185,7 +190,7 @@ class Tabular:
         )
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{_escape(' '.join([*self._list_notes(len(rows)), *_list_clipped(kinds)]))}</p>"
+            f"<p>{_escape(' '.join([*self._list_notes(len(rows)), *_list_clipped(kinds, self)]))}</p>"
         )
 
     def _list_notes(self, rows: int) -> list[str]:
@@ -194,6 +199,9 @@ class Tabular:
         notes = [f"{type(self).__name__}, {rows} row{'' if rows == 1 else 's'}."]
         if rows > SHOWN_ROWS:
             notes.append(f"The first {SHOWN_ROWS} are shown.")
+        # A mechanism alone knows of no rows.
+        some = getattr(release, "population", None)
+        notes += [] if some is None else some.list_notes()
         # What is made of releases need not know it.
         if getattr(release, "simulated", False):
             notes.append("Simulated: its noise comes from a seed, and protects nobody.")
@@ -204,9 +212,31 @@ class Tabular:
         return notes
 
 
-def _list_clipped(columns: Iterable[str]) -> list[str]:
-    """Return what must be said of intervals of clipped numbers."""
-    return [f"Intervals are about {MOVED}"] if "clip_high" in columns else []
+def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
+    """Return what must be said of intervals that are not about all numbers as they are, or of each row."""
+    about = [f"Intervals are about {say_moved(release)}"] if "clip_high" in columns else []
+    if getattr(release, "on_average", False):
+        about.append(f"On average {100 * release.confidence:.4g}% of the intervals hold, and not each so.")
+    return about
+
+
+def say_moved(release: Any) -> str:
+    """Return what the intervals of clipped numbers are about."""
+    some = getattr(release, "population", None)
+    return MOVED_OF_SOME if some is not None and some.is_bounded else MOVED
+
+
+def _add_bounds(
+    release: Any, kinds: dict[str, Kind], columns: dict[str, list[Any]]
+) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
+    """Return columns with what makes each row one of some rows only; rows leave their frame."""
+    some = getattr(release, "population", None)
+    said: dict[str, Any] = {} if some is None else some.list_bounds()
+    height = len(next(iter(columns.values()), []))
+    return (
+        kinds | {name: "text" if isinstance(value, str) else "whole" for name, value in said.items()},
+        columns | {name: [value] * height for name, value in said.items()},
+    )
 
 
 def _escape(text: str) -> str:

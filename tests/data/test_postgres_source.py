@@ -234,7 +234,10 @@ def test_what_is_computed_when_it_is_read_is_not_used(server):
     server.execute("DROP TABLE IF EXISTS shop.made_up")
     server.execute(f"CREATE TABLE shop.made_up (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
     columns = dict(open_source(f"{database()}#shop.made_up").columns)
-    assert columns == {"a": "INTEGER", "g": "UNUSABLE integer (computed when it is read)" if kind == "VIRTUAL" else "INTEGER"}
+    assert columns == {
+        "a": "INTEGER",
+        "g": "UNUSABLE integer (computed when it is read)" if kind == "VIRTUAL" else "INTEGER",
+    }
 
 
 @pytest.mark.slow  # 256 MiB

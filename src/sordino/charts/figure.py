@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Any, Literal, final
 from unicodedata import east_asian_width
 
@@ -18,6 +19,7 @@ MOST_MARKS = 30
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
 _MOST_TITLE = 40
+_MOST_NOTE, _NOTE_LINES = 60, 4
 # What draws divides by differences and multiplies by widths: neither may leave the floats.
 _MOST_SIZE = 1e150
 _BINS = 20
@@ -74,6 +76,8 @@ class Figure:
         Of stairs over time: the day of each mark, "YYYY-MM-DD".
     room : int or None
         How many narrow letters the longest label takes, where that is not the one that is drawn.
+    notes : tuple of str
+        What stands above the picture: which rows count. A page says it beside the picture.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Figure:
     line: float | None = None
     days: tuple[str, ...] = ()
     room: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_figure(
@@ -100,6 +105,7 @@ def read_figure(
     value_name: str = "",
     label_name: str = "",
     line: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Figure:
     """Return what is drawn of the rows of a release.
 
@@ -113,6 +119,8 @@ def read_figure(
         What stands at the axes; by default the names that the rows have.
     line : float, optional
         A public number to compare with, such as a threshold.
+    notes : sequence of str, optional
+        What stands above the picture.
     """
     found = _find_name(rows, _VALUES) or _find_number(rows)
     label = _find_name(rows, _LABELS)
@@ -121,7 +129,7 @@ def read_figure(
     label_name = shorten(label_name or label or "", _MOST_TITLE)
     if many and found is not None:
         numbers = [number for row in rows if (number := as_drawn(row.get(found))) is not None]
-        return _count_values(numbers, value_name)
+        return replace(_count_values(numbers, value_name), notes=_fold(notes))
     if _is_curve(rows):
         form: Form = "curve"
     elif found is None:
@@ -138,7 +146,27 @@ def read_figure(
         line=as_drawn(line),
         value_name=value_name,
         label_name=label_name,
+        notes=_fold(notes),
     )
+
+
+def find_true_ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return between which ends the figure of a row lies, of all rows as they are; None where none is known.
+
+    Its `low` and `high` may be about something else: numbers that were moved into a clip, or some rows of
+    each unit. Then there are other ends for the figure itself, and what is not known of them is not drawn.
+    """
+    low, high = as_number(row.get("low")), as_number(row.get("high"))
+    if "true_low" in row or "true_high" in row:
+        true_low, true_high = as_number(row.get("true_low")), as_number(row.get("true_high"))
+        # Where both are known they are those of the interval, cut at what a count may be.
+        return (low, high) if true_low is not None and true_high is not None else (true_low, true_high)
+    return (None, None) if row.get("clip") is not None or row.get("clip_high") is not None else (low, high)
+
+
+def _fold(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences as lines that fit above a picture."""
+    return tuple(line for note in notes for line in wrap(escape_controls(note), _MOST_NOTE)[:_NOTE_LINES])
 
 
 def as_number(value: Any) -> float | None:
@@ -229,7 +257,7 @@ def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) 
 
 
 def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form) -> Mark:
-    low, high = as_drawn(row.get("low")), as_drawn(row.get("high"))
+    low, high = map(as_drawn, find_true_ends(row))
     at = as_number(row.get("q")) if form == "curve" else None
     return Mark(
         label=label,

@@ -52,7 +52,8 @@ def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
     drawn = build[figure.form](figure) if figure.marks else _draw_nothing()
     # The room for labels is known. To have it found out takes twice as long.
     room = _measure_labels(figure) if figure.form in {"whiskers", "bars", "names"} else _NUMBERS
-    return {"width": width - room - _MARGIN, **drawn, "config": _CONFIG}
+    title = {"title": {"text": list(figure.notes), **_TITLE}} if figure.notes else {}
+    return {"width": width - room - _MARGIN, **title, **drawn, "config": _CONFIG}
 
 
 _AXIS = {
@@ -69,6 +70,7 @@ _AXIS = {
     "labelOverlap": "greedy",
     "labelSeparation": 16,
 }
+_TITLE = {"anchor": "start", "frame": "group", "fontSize": 12, "fontWeight": "normal", "color": QUIET}
 _CONFIG = {
     "font": "sans-serif",
     "view": {"stroke": None},

@@ -215,7 +215,7 @@ def above(
         )
     if release is None:
         return
-    facts, notes = describe_release("above", release, unit, where, item, domain, left_out=session.left_out)
+    facts, notes = describe_release("above", release)
     facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
     ended = (
         "all items were asked" if release.complete else "enough was found; items further back were not asked"

@@ -74,7 +74,7 @@ def count(
         release = release_or_plan(session, name, run, progress=progress, **asked)
     if release is None:
         return
-    facts, notes = describe_release("count", release, unit, where, left_out=session.left_out)
+    facts, notes = describe_release("count", release)
     ranged, told = _describe_count_range(bounded, release)
     # A unit counts once, whatever bounds its rows.
     true_columns, capped = ((), []) if units else describe_cap(unit, "rows")
@@ -139,9 +139,7 @@ def histogram(
         )
     if release is None:
         return
-    facts, notes = describe_release(
-        "histogram", release, unit, where, item, domain, left_out=session.left_out
-    )
+    facts, notes = describe_release("histogram", release)
     ranged, told = _describe_count_range(bounded, release)
     if domain.hidden:
         ranged, told = describe_found(release)

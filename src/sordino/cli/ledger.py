@@ -458,6 +458,9 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
     # Beside its divergence or rho what a charge takes from the other sums.
     more = ("epsilon", "delta") if "renyi" in statement else ("delta",) if "failures" in statement else ()
     columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
+    if choose_format(form) == "csv":
+        # On a line of a charge they would be read as those of the charge.
+        statement |= {f"account_{name}": statement.pop(name) for name in ("epsilon", "delta")}
     write_rows(form, columns, listed, statement, notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,7 +44,6 @@ from sordino.estimators import QuantileValues
 from sordino.releases import plain
 from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
-from sordino.session.plans.rules import describe_missing
 from sordino.session.request import CONFIDENCE
 from sordino.sheet import Sheet, describe_spent, list_spent
 from sordino.sheet_text import format_cell
@@ -57,6 +55,10 @@ RANK = (
 VALUES = (
     "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
     "empty: no end is known."
+)
+VALUES_OF_SOME = (
+    "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon of its own; "
+    "true_low and true_high: of all rows. Empty: no end is known."
 )
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
 TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
@@ -296,36 +298,25 @@ def _release_figure(
         )
     if release is None:
         return
-    # The labels of a release in groups are those of the column of the groups.
-    missing = [describe_missing(asked.column)]
-    if domain is not None and domain.hidden:
-        missing.append("rows of groups that were not found")
-    facts, notes = describe_release(
-        kind,
-        release,
-        asked.unit,
-        asked.where,
-        asked.by,
-        domain,
-        left_out=(*session.left_out, *missing),
-    )
+    facts, notes = describe_release(kind, release)
     sized = describe_size(kind, release, asked.unit, bounded=bounds is not None)
     shared, warned = describe_numbers(release, asked=asked.numbers_share != 0)
     facts, notes = facts | shared, [*warned, *sized, *notes]
     lower = None if asked.lower == "none" else float(asked.lower)
-    facts |= {"column": asked.column, "lower": lower, "confidence": CONFIDENCE}
+    facts |= {"confidence": CONFIDENCE}
     if lower is not None:
         notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
-    if asked.unit.max_rows is not None:
-        notes.append(
-            f"Of each unit at most {asked.unit.max_rows} rows count{_say_where(asked)}; a figure of all rows "
-            "may differ."
-        )
+    notes += release.population.say_bound()
     grouped = isinstance(release, Groups)
-    columns = _list_columns(kind, with_interval=interval_share is not None, bounded=bounds is not None)
+    columns = _list_columns(
+        kind,
+        with_interval=interval_share is not None,
+        bounded=bounds is not None,
+        capped=asked.unit.max_rows is not None,
+    )
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
     if interval_share is not None:
-        said.insert(0, VALUES)
+        said.insert(0, VALUES_OF_SOME if asked.unit.max_rows is not None else VALUES)
     if "too_few" in columns:
         said.append(TOO_FEW_OF_SUM if kind == "sum" else TOO_FEW)
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
@@ -340,13 +331,10 @@ def _release_figure(
         {"item": item} | row if grouped else row
         for item, one in pairs
         for row in (
-            _list_quantiles(q, one, columns, asked)
-            if kind == "quantile"
-            else [_describe_figure(kind, one, asked)]
+            _list_quantiles(q, one, columns) if kind == "quantile" else [_describe_figure(kind, one, asked)]
         )
     ]
     if grouped:
-        facts |= {"groups_per_unit": _find_groups_per_unit(asked)}
         more, told = _describe_groups(release, asked)
         facts, notes = facts | more, [*notes, *told]
     sheet = Sheet(
@@ -365,13 +353,6 @@ def _find_groups_per_unit(asked: FigureOptions) -> int | None:
     return 1 if asked.unit.user is None else asked.groups_per_unit
 
 
-def _say_where(asked: FigureOptions) -> str:
-    """Return in what the rows of a unit are bounded, if there are groups."""
-    if asked.by is None:
-        return ""
-    return " in all groups together" if asked.groups_per_unit is None else " in each group"
-
-
 def _list_own(
     kind: str, q: tuple[Fraction, ...], of_quantiles: dict[str, Any], asked: FigureOptions
 ) -> dict[str, Any]:
@@ -383,10 +364,12 @@ def _list_own(
     return {} if kind == "variance" else {"bounds": asked.bounded, "noise": asked.noise}
 
 
-def _list_columns(kind: str, *, with_interval: bool, bounded: bool) -> tuple[str, ...]:
+def _list_columns(kind: str, *, with_interval: bool, bounded: bool, capped: bool) -> tuple[str, ...]:
     """Return what is said of each figure, in the order in which it stands there."""
     if kind == "quantile":
-        return (*QUANTILE[:2], "low", "high", *QUANTILE[2:], "too_few") if with_interval else QUANTILE
+        # Of rows that are left out nothing is known, and the row says so.
+        true = ("true_low", "true_high") if capped else ()
+        return (*QUANTILE[:2], "low", "high", *QUANTILE[2:], *true, "too_few") if with_interval else QUANTILE
     columns = list(TOTAL)
     if kind == "variance":
         columns.insert(columns.index("clip_low"), DEVIATION)
@@ -442,20 +425,14 @@ def _describe_groups(release: Groups, asked: FigureOptions) -> tuple[dict[str, A
     return facts, notes
 
 
-def _list_quantiles(
-    q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...], asked: FigureOptions
-) -> list[dict[str, Any]]:
+def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return one row for each quantile that was released."""
     # Several quantiles come together, a single one as itself.
     found = release if isinstance(release, QuantileValues) else (release,)
-    least = -math.inf if asked.lower == "none" else float(asked.lower)
-    rows = []
-    for share, one in zip(q, found, strict=True):
-        # No search has left the end of the grid where it began.
-        unclear = one.low is not None and one.low <= least and one.high == math.inf
-        known = {"q": float(share), "too_few": unclear}
-        rows.append({name: known[name] if name in known else plain(getattr(one, name)) for name in columns})
-    return rows
+    return [
+        {name: float(share) if name == "q" else plain(getattr(one, name)) for name in columns}
+        for share, one in zip(q, found, strict=True)
+    ]
 
 
 def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
@@ -474,19 +451,7 @@ def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str,
     if kind == "variance":
         row[DEVIATION] = release.standard_deviation
     if asked.bounded is None:
-        true_low, true_high = release.true_interval()
-        # Nothing is known of rows that are left out: they may change a mean either way. They make no sum
-        # smaller where no number lies below 0.
-        if asked.unit.max_rows is not None:
-            true_low, true_high = (true_low if kind == "sum" else -math.inf), math.inf
-        row |= {"capped": release.capped, "true_low": true_low, "true_high": true_high}
-        # Whatever rows hold, a mean and a variance lie between these ends: such an interval leaves nothing
-        # out. Of a sum 0 is what no rows give.
-        least, most = {
-            "sum": (0.0, 0.0),
-            "mean": (clip_low, clip_high),
-            "variance": (0.0, ((clip_high - clip_low) / 2) ** 2),
-        }[kind]
-        row["too_few"] = release.low <= least and release.high >= most
+        # Of rows that are left out nothing is known, and these ends say so.
+        row |= {name: getattr(release, name) for name in _OF_CLIPS}
     described: dict[str, Any] = plain(row)
     return described

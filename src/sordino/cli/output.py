@@ -10,19 +10,16 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from sordino.cli.options import UnitOptions, choose_format
 from sordino.cli.outlet import LOST, OutputFile
 from sordino.errors import DataSourceError
+from sordino.population import Population
 from sordino.sheet import Sheet, describe_receipt, describe_spent, escape_controls, list_facts, list_noises
 from sordino.sheet_text import format_cell, write_csv, write_json
-
-# Only for type checkers: what writes a release needs nothing that reads a table.
-if TYPE_CHECKING:
-    from sordino.data import Domain
 
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
@@ -147,47 +144,27 @@ def format_figure(value: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def describe_release(
-    kind: str,
-    release: Any,
-    unit: UnitOptions,
-    where: str | None,
-    item: str | None = None,
-    domain: Domain | None = None,
-    *,
-    left_out: Sequence[str] = (),
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release about a table says about itself: facts for programs and notes for people.
-
-    With a `domain` its labels are those of the column `item`. `left_out` says which rows do not count, by
-    public rules.
-    """
-    whom = f"column {unit.user}" if unit.user else "each row"
-    labels = {"item": item, "domain": domain.origin} if domain is not None else {}
+def describe_release(kind: str, release: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release of a session says about itself: facts for programs and notes for people."""
+    some: Population = release.population
     facts = list_facts(
         kind,
         release,
         release.receipt,
-        unit=whom,
-        adjacency=unit.adjacency,
-        max_rows=unit.max_rows,
-        where=where or None,
-        **labels,
+        unit=some.unit,
+        adjacency=some.adjacency,
+        max_rows=some.max_rows,
     )
-    facts |= list_noises(release.mechanism)
-    if domain is not None:
-        no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
-        left_out = (*left_out, f"rows whose {item} {no_label or 'is no label of the domain'}")
-    # Empty where every row counts.
-    facts["left_out"] = list(left_out)
+    facts |= list_noises(release.mechanism) | some.list_facts()
     notes = [
-        *([f"Left out: {escape_controls('; '.join(left_out))}."] if left_out else []),
-        f"Spent: {describe_spent(facts)}. Protects: {whom}, {unit.adjacency}.",
+        *some.say_about(),
+        *some.say_left_out(),
+        f"Spent: {describe_spent(facts)}. Protects: {some.unit}, {some.adjacency}.",
         *_describe_noise(facts),
         *describe_receipt(release.receipt),
     ]
-    if domain is not None:
-        notes.append(f"Labels: {domain.origin}.")
+    if some.domain is not None:
+        notes.append(f"Labels: {some.domain}.")
     return facts, [*notes, *list_warnings(release)]
 
 
@@ -234,7 +211,7 @@ def describe_rows(release: Any, *, on_average: bool = False) -> tuple[dict[str, 
         return facts, [f"It holds with {each}."]
     if on_average:
         alone = f"On average at least {each} of the intervals hold"
-        return facts, [f"{alone}; {_describe_together(release)}."]
+        return facts | {"on_average": True}, [f"{alone}; {_describe_together(release)}."]
     return facts, [f"Each interval holds with {each}; {_describe_together(release)}."]
 
 

@@ -16,7 +16,6 @@ from sordino.cli.options import (
     PART,
     SOURCE,
     RunOptions,
-    UnitOptions,
     is_quiet,
     run_options,
     take,
@@ -29,7 +28,6 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Session
 from sordino.session.kept_again import read_kept_request
-from sordino.session.plans.rules import describe_missing
 from sordino.session.remeasure import RemeasureRequest
 from sordino.sheet import Sheet, list_total
 
@@ -82,21 +80,17 @@ def remeasure(
         release = release_or_plan(session, "remeasure", run, key, progress=progress, **asked)
     if release is None:
         return
-    options = UnitOptions(
-        user=whom.column, row_is_unit=whom.column is None, max_rows=whom.max_rows, adjacency=whom.adjacency
-    )
-    missing = [] if said.get("column") is None else [describe_missing(said["column"])]
-    facts, notes = describe_release(
-        "remeasure", release, options, said.get("where"), left_out=(*session.left_out, *missing)
-    )
+    facts, notes = describe_release("remeasure", release)
     sure, worth = describe_rows(release)
     of_column = said.get("column") is not None
-    more = {"figure": said["name"], **{name: said.get(name) for name in ("item", "column", "by")}}
-    facts |= {name: value for name, value in more.items() if value is not None} | sure
+    facts |= {"figure": said["name"]} | sure
     facts |= {"remeasures": key, "looks": len(release.looks), "planned": planned} | list_total(release)
     rows = [plain(row) for row in release]
     labels = ("item",) if rows[0]["item"] is not None else ()
     columns = (*labels, "estimate", "low", "high", "true_low", "true_high", "measured", "standard_error")
+    if of_column:
+        rows = [row | {"clip_low": row["clip"][0], "clip_high": row["clip"][1]} for row in rows]
+        columns = (*columns, "clip_low", "clip_high", "too_few")
     sheet = Sheet(
         columns=columns,
         rows=[{name: row[name] for name in columns} for row in rows],

@@ -123,7 +123,7 @@ def top(
         )
     if release is None:
         return
-    facts, notes = describe_release("top", release, unit, where, item, domain, left_out=session.left_out)
+    facts, notes = describe_release("top", release)
     if threshold is not None:
         facts |= {"threshold": float(threshold), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
@@ -142,7 +142,7 @@ def _make_list_sheet(release: TopItems, unit: UnitOptions, facts: dict[str, Any]
     columns = (*COLUMNS, *true_columns, "order_unclear", *MADE_OF)
     measured = any(row.measured is not None for row in release)
     sure, told = (
-        describe_rows(release, on_average=release.method == "histogram" and release.label_threshold is None)
+        describe_rows(release, on_average=release.on_average)
         if measured
         else ({"confidence": release.confidence, "confidence_together": release.together}, [])
     )
@@ -156,7 +156,7 @@ def _make_list_sheet(release: TopItems, unit: UnitOptions, facts: dict[str, Any]
         notes=[
             *_describe_estimates(release, facts, measured=measured),
             *told,
-            *(capped if measured else []),
+            *(capped if measured else release.population.say_bound()),
             *([UNCLEAR] if release.rows else []),
             *notes,
         ],
@@ -180,7 +180,8 @@ def _make_set_sheet(
     facts = {**facts, "set": True}
     if release.confidence is None:
         rows = [{"item": row.item} for row in release]
-        return Sheet(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *notes])
+        bound = release.population.say_bound()
+        return Sheet(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *bound, *notes])
     sure, told = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")
     columns = ("item", "estimate", "low", "high", *true_columns, "measured")

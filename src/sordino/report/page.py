@@ -18,7 +18,7 @@ from sordino.report.read import Told, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
 from sordino.report.theorems import find_docs
-from sordino.report.words import is_clipped, make_list, name_release, say_headline, say_share
+from sordino.report.words import is_clipped, is_on_average, make_list, name_release, say_headline, say_share
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -184,7 +184,7 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
 def _say_ranges(told: Sequence[Told]) -> str:
     shares = {each.number("confidence") for each in told} - {None}
     said = "the true number lies with the probability that is told beside it"
-    if len(shares) == 1:
+    if len(shares) == 1 and not any(map(is_on_average, told)):
         share = next(iter(shares))
         assert share is not None  # noqa: S101  (taken out above)
         said = f"the true number lies with a probability of {say_share(share)}"

@@ -42,6 +42,9 @@ _BY_MECHANISM = {
     "Quantile": "quantile",
     "Quantiles": "quantile",
 }
+LOOKED_AGAIN = frozenset({"remeasure", "Remeasured"})
+_COUNTED = {"count": "rows", "count_distinct_units": "units"}
+_ASKED = ("item", "column", "threshold", "where", "by", "groups_per_unit", "lower", "bounds")
 _OF_COMMANDS = frozenset(
     {"top", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select"}
 )
@@ -83,6 +86,11 @@ class Told:
         """Return a fact that is a list of texts."""
         value = self.facts.get(name)
         return [one for one in value if isinstance(one, str)] if isinstance(value, list | tuple) else []
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether it says which rows count: an older file may not, and then a filter may have chosen them."""
+        return "left_out" in self.facts or "asked" in self.facts
 
     @property
     def simulated(self) -> bool:
@@ -153,6 +161,7 @@ def _read_object(release: Any) -> Told:
         **list_spent(release.cost),
         **list_total(release),
         "mechanisms": list_mechanisms(release.mechanism),
+        "on_average": getattr(release, "on_average", False),
     }
     return _make_told(rows, facts)
 
@@ -162,11 +171,18 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
     asked = facts.get("asked")
     if isinstance(asked, Mapping):
         # A study says beside the release what was asked, by the names of the parameters.
-        facts = {name: asked[name] for name in ("item", "column", "threshold") if name in asked} | dict(facts)
-        counted = {"count": "rows", "count_distinct_units": "units"}.get(facts["release"])
-        rows = rows if counted is None else [{"count": counted, **row} for row in rows]
+        facts = {name: asked[name] for name in _ASKED if name in asked} | dict(facts)
+    if isinstance(facts.get("by"), str):
+        # Where nothing was said, a unit counts in any group; a row is in one.
+        groups = 1 if facts.get("unit") == "each row" else None
+        facts = {"item": facts["by"], "groups_per_unit": groups} | dict(facts)
+    own, figure = facts["release"], facts.get("figure")
+    # Another look is of the kind of the first one.
+    if own in LOOKED_AGAIN and isinstance(figure, str):
+        own = figure
+    counted = _COUNTED.get(own if isinstance(asked, Mapping) else str(figure))
+    rows = rows if counted is None else [{"count": counted, **row} for row in rows]
     rows = [_name_clip(row) for row in rows]
-    own = facts["release"]
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:
         kind = next((_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM), kind)
@@ -211,8 +227,11 @@ def _check_rows(rows: Any, name: str) -> list[Mapping[str, Any]]:
 def _list_facts(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `to_dict` says beside the rows, by the names that commands have."""
     receipt, cost = said.get("receipt"), said.get("cost")
-    facts = {name: value for name, value in said.items() if name not in {"rows", "values", "type", "receipt"}}
+    beside = {"rows", "values", "type", "receipt", "population"}
+    facts = {name: value for name, value in said.items() if name not in beside}
     facts["release"] = said["type"]
+    some = said.get("population")
+    facts |= dict(some) if isinstance(some, Mapping) else {}
     facts |= dict(receipt) if isinstance(receipt, Mapping) else {}
     if "epsilon" not in facts and isinstance(cost, Mapping) and cost.get("notion") == "pure":
         facts |= {"epsilon": cost.get("epsilon"), "delta": 0}

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sordino.charts import draw_svg, read_figure
-from sordino.charts.figure import MOST_MARKS, as_number
+from sordino.charts.figure import MOST_MARKS, as_number, find_true_ends
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.read import Told
+from sordino.report.read import LOOKED_AGAIN, Told
 from sordino.report.spent import say_spent
 from sordino.report.theorems import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.words import (
+    counts_some,
+    is_about_all,
+    is_clipped,
     make_list,
     name_release,
     name_unit,
@@ -40,6 +43,7 @@ _MORE = {
     "too_few": "too few to tell",
     "p_value": "p-value",
 }
+_OF_ROWS = frozenset({"top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance"})
 _NAMES = ("rank", "row", "item", "label", "figure", "count", "q")
 _HEADINGS = {"q": "share below", "figure": "figure", "count": "what", "row": "row", "label": "label"}
 
@@ -81,18 +85,27 @@ def _name_values(told: Told) -> str:
 
 
 def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
+    drawn = [find_true_ends(row) for row in told.rows]
+    unknown = [
+        say_interval(row) != "" and ends == (None, None) for row, ends in zip(told.rows, drawn, strict=True)
+    ]
+    # Where the interval is about something else, the line is not that of the table.
+    whole = is_about_all(told) and not is_clipped(told)
+    lies = "its interval" if whole else "says where the true number lies"
     shapes = {
-        "whiskers": "Each dot is the released number, the line around it its interval.",
-        "bars": "Each bar is the released number, the line at its end its interval.",
-        "curve": "Each dot is a released quantile, the line through it its interval.",
+        "whiskers": f"Each dot is the released number, the line around it {lies}.",
+        "bars": f"Each bar is the released number, the line at its end {lies}.",
+        "curve": f"Each dot is a released quantile, the line through it {lies}.",
         "names": "The names that were chosen; nothing more is known of them.",
         "spread": "How many of the released numbers lie where.",
     }
     if form == "whiskers" and not any(row.get("estimate") is not None for row in told.rows):
         shapes["whiskers"] = "Each dot says how far one leads over the next."
     elif len(told.rows) == 1 and form == "whiskers":
-        shapes["whiskers"] = "The dot is the released number, the line around it its interval."
-    arrows = any((row.get("low") is None) != (row.get("high") is None) for row in told.rows)
+        shapes["whiskers"] = f"The dot is the released number, the line around it {lies}."
+    if unknown and all(unknown):
+        shapes |= {"whiskers": "Each dot is a released number.", "curve": "Each dot is a released quantile."}
+    arrows = any((low is None) != (high is None) for low, high in drawn)
     dashed = told.kind == "above" and told.number("threshold") is not None
     return [
         "Picture: ",
@@ -100,6 +113,7 @@ def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
         ". ",
         shapes.get(form, ""),
         " An arrow: nothing is known of that end." if arrows and form in {"whiskers", "bars"} else None,
+        " Where no line is drawn, nothing is known of how far the true number is." if any(unknown) else None,
         " The dashed line is the threshold." if dashed else None,
         f" The first {MOST_MARKS} of {total:,} are drawn."
         if total > MOST_MARKS and form != "spread"
@@ -127,7 +141,7 @@ def _write_table(told: Told) -> Markup | None:
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
     heads += [join("released number")] * len(figure) + [quote(name) for name in other]
-    heads += [join("interval")] * interval + [join(_name_more(name, told)) for name in more]
+    heads += [join(_name_interval(told))] * interval + [join(_name_more(name, told)) for name in more]
     columns = [*names, *figure, *other, *(["interval"] if interval else []), *more]
     body = [
         element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
@@ -146,6 +160,13 @@ def _write_table(told: Told) -> Markup | None:
     if len(rows) <= _OPEN_ROWS:
         return whole
     return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+
+
+def _name_interval(told: Told) -> str:
+    """Return the head of the intervals: what they are about, where that is not the figure of all rows."""
+    if is_clipped(told):
+        return "interval of the numbers that were moved"
+    return "interval of what counts" if counts_some(told) else "interval"
 
 
 def _name_more(name: str, told: Told) -> str:
@@ -199,7 +220,8 @@ def _write_notes(told: Told) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("order_unclear") is True for row in told.rows):
         notes.append("Where the order is unclear, the item may be no larger than the next one.")
-    if told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
+    counts = told.kind in {"top", "set", "above", "histogram", "count"}
+    if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each unit has; true counts may be higher.")
     return element("ul", *(element("li", quote(note)) for note in notes), class_="notes") if notes else None
 
@@ -220,6 +242,9 @@ def _write_details(told: Told) -> list[Markup]:
         else None
     )
     where = told.text("where")
+    rows = element("code", quote(where)) if where else None
+    if rows is None and not told.knows_rows and told.kind in _OF_ROWS:
+        rows = join("The file does not say whether a filter chose the rows.")
     day, account, key = told.text("time"), told.text("account"), told.text("id")
     paid = join(
         quote(day) if day else None,
@@ -231,7 +256,7 @@ def _write_details(told: Told) -> list[Markup]:
         ("Who is protected", say_neighbors(told)),
         ("Labels", _quote(told.text("domain"))),
         ("Labels that were found", unlisted),
-        ("Rows that count", element("code", quote(where)) if where else None),
+        ("Rows that count", rows),
         ("Left out", join(*_list_parts(left_out)) if left_out else None),
         ("Bounds", bounds),
         ("What it cost", say_spent(told)),
@@ -281,7 +306,8 @@ def list_theorems(releases: Sequence[Told]) -> list[Theorem]:
         found.append(find_group_theorem())
     # Of mechanisms that nobody knows no interval is known either.
     sure = [told for told in releases if say_certainty(told) and find_theorems(told.mechanisms)]
-    of_intervals = [find_interval_theorem(told.kind, told.text("method")) for told in sure]
+    alone = [told for told in sure if told.facts.get("release") not in LOOKED_AGAIN]
+    of_intervals = [find_interval_theorem(told.kind, told.text("method")) for told in alone]
     return [*found, *dict.fromkeys(one for one in of_intervals if one is not None)]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sordino.charts.figure import as_number
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.read import Told
-from sordino.tabular import MOVED
+from sordino.report.read import LOOKED_AGAIN, Told
+from sordino.tabular import MOVED, MOVED_OF_SOME
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
@@ -113,6 +113,7 @@ def name_release(told: Told) -> Markup:
     named = names.get(told.kind, join("Release: ", quote(told.kind)))
     grouped = item is not None and told.kind in {"sum", "mean", "variance", "quantile", "histogram"}
     named = join(named, " by ", quote(item)) if grouped else named
+    named = join(named, ", measured again") if told.facts.get("release") in LOOKED_AGAIN else named
     # In a study each release has a name of its own.
     own = told.text("name") if "study" in told.facts else None
     return named if own is None else join(quote(own), ": ", named)
@@ -175,9 +176,43 @@ def say_question(told: Told) -> Markup:
     else:
         return join()
     grouped = item is not None and told.kind in {"quantile", "sum", "mean", "variance"}
+    where, bound = _say_where(told), _say_bound(told)
     return join(
-        said, *((" One for each value of ", quote(item), ".") if grouped and item is not None else ())
+        said,
+        *((" One for each value of ", quote(item), ".") if grouped and item is not None else ()),
+        None if where is None else join(" Only rows where ", where, " count."),
+        None if bound is None else join(" Counts ", bound, "."),
     )
+
+
+def _say_where(told: Told) -> Markup | None:
+    """Return the filter of the rows, as it was written; None where there is none."""
+    where = told.text("where")
+    return None if where is None else element("code", quote(where))
+
+
+def _say_bound(told: Told) -> Markup | None:
+    """Return how much of each unit counts; None where all of it does, or nothing is said of that."""
+    most = told.number("max_rows")
+    if most is None or not counts_some(told):
+        return None
+    what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
+    unit = (told.text("unit") or "unit").removeprefix("column ")
+    many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'} of each "
+    return join(many, quote(unit), _say_in_groups(told))
+
+
+def counts_some(told: Told) -> bool:
+    """Tell whether each unit counts for some of its rows or items only, so that figures of all may differ."""
+    # A number of units is that of all of them.
+    units = told.kind == "count" and all(row.get("count") == "units" for row in told.rows)
+    units = units or told.facts.get("figure") == "count_distinct_units"
+    return told.number("max_rows") is not None and not units
+
+
+def is_about_all(told: Told) -> bool:
+    """Tell whether intervals are about the figure of all rows: an older file may not say it."""
+    return told.knows_rows and not counts_some(told)
 
 
 def _name_things(item: str | None, word: str) -> Markup:
@@ -211,7 +246,7 @@ def say_headline(told: Told) -> Markup:
     return join(*listed, "; …" if len(parts) > _SHOWN else None, *_list_doubts(told))
 
 
-def _list_doubts(told: Told) -> Iterator[str]:
+def _list_doubts(told: Told) -> Iterator[str | Markup]:
     """Yield what a reader of the first screen must know beside the figures."""
     if is_clipped(told):
         ends = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
@@ -219,6 +254,17 @@ def _list_doubts(told: Told) -> Iterator[str]:
         known = not others and low is not None and high is not None
         which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
         yield f", of numbers that were moved between {which} first"
+    where, bound = _say_where(told), _say_bound(told)
+    if where is not None:
+        yield join(", of rows where ", where)
+    if bound is not None:
+        yield join(", counting ", bound)
+        # As few digits as the interval is worth, and rounded down.
+        lows = [round_row({**row, "low": row.get("true_low")}).get("low") for row in told.rows]
+        if len(lows) == 1 and as_number(lows[0]) is not None:
+            yield f"; at least {say_number(lows[0])} in all"
+        else:
+            yield "; figures of all rows may differ"
     # Of the last one it is unclear whether it leads over those that are not named.
     *first, last = (row.get("order_unclear") is True for row in told.rows)
     if any(first):
@@ -259,20 +305,43 @@ def say_certainty(told: Told) -> str:
         ranked = any(row.get("rank_error_high") is not None for row in told.rows)
         said = "Its rank among all rows is wrong by no more than the table says, with a probability of"
         return f"{said} {say_share(each)}." if ranked else ""
+    figure = "true figure" if is_about_all(told) else "figure of the rows that count"
+    if isinstance(told.facts.get("bounds"), list | tuple):
+        figure += ", moved into the range,"
+    other = "" if is_about_all(told) else f" {_say_others(told)}"
     if len(told.rows) == 1:
-        return f"The interval contains the true figure with a probability of {say_share(each)}."
-    said = f"Each interval contains its true figure with a probability of {say_share(each)}"
-    if told.kind in {"top", "above"} and told.text("method") == "histogram":
-        said = f"On average {say_share(each)} of the intervals contain their true figure"
+        return f"The interval contains the {figure} with a probability of {say_share(each)}.{other}"
+    said = f"Each interval contains its {figure} with a probability of {say_share(each)}"
+    if is_on_average(told):
+        said = f"On average {say_share(each)} of the intervals contain their {figure}"
     if together is None or not together:
-        return f"{said}; nothing is promised of all together."
-    return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}."
+        return f"{said}; nothing is promised of all together.{other}"
+    return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}.{other}"
+
+
+def _say_others(told: Told) -> str:
+    """Return what is known of all rows, where an interval is about some of them."""
+    if not counts_some(told):
+        return "Which rows count, and how many of each unit, the file does not say."
+    if any(as_number(row.get("true_low")) is not None for row in told.rows):
+        return 'A true figure may be higher: it is at least that of the column "true number at least".'
+    return "The figure of all rows may differ: how far is not known."
+
+
+def is_on_average(told: Told) -> bool:
+    """Tell whether the promised share of intervals holds on average: of the best of a noisy histogram."""
+    said = told.facts.get("on_average")
+    if isinstance(said, bool):
+        return said
+    # Older files do not say it.
+    found = told.kind == "top" and told.text("method") == "histogram"
+    return found and told.facts.get("crossed") is not True and told.number("label_threshold") is None
 
 
 def _say_clipped(told: Told, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
-    return f"{which}{sure} {MOVED}"
+    return f"{which}{sure} {MOVED if is_about_all(told) else MOVED_OF_SOME}"
 
 
 def is_clipped(told: Told) -> bool:
@@ -314,7 +383,7 @@ def _say_in_groups(told: Told) -> str:
     """Return in what rows of a unit are bounded, if a release is one of groups and says so."""
     groups = told.number("groups_per_unit")
     if groups is not None:
-        return f" in each of at most {say_number(groups)} groups"
+        return f" in each of at most {say_number(groups)} group{'' if groups == 1 else 's'}"
     return " in all groups together" if told.facts.get("groups_per_unit", 0) is None else ""
 
 

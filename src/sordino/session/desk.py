@@ -18,6 +18,7 @@ from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
 from sordino.figures import Derivable
 from sordino.ledger import Ledger, Preview, Price
+from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 from sordino.session.asked import AskedBefore
@@ -35,6 +36,7 @@ from sordino.session.request import (
     Uncharged,
     size_of,
 )
+from sordino.session.whom import find_population
 from sordino.sheet import Sheet
 
 
@@ -267,6 +269,7 @@ class Desk:
             # Its place in the ledger was fixed before a row was read.
             result.take_receipt(receipt)
             self.asked.note(result, started.request)
+            result.take_population(self._find_population(result, started))
             return result
         except Exception as error:
             # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
@@ -276,6 +279,22 @@ class Desk:
                 raise
         # Raised outside of the handler, so that it does not carry the error of the engine along.
         raise DataSourceError.after_charge()
+
+    def _find_population(self, release: Any, started: Started[Any]) -> Population:
+        """Return which rows count in a release; another look counts those of the first one."""
+        before = getattr(started.request, "release", None)
+        known = getattr(before, "population", None)
+        if isinstance(known, Population):
+            return known
+        # What comes from a ledger says what is asked again.
+        base = getattr(release, "base", None)
+        return find_population(
+            started.request if base is None else base.request,
+            release,
+            self.unit,
+            started.reservation.domain,
+            self.list_left_out(),
+        )
 
     @contextmanager
     def stream(self, mechanism: Any, detail: dict[str, Any]) -> Iterator[Any]:

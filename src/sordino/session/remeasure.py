@@ -17,6 +17,7 @@ from sordino.cost import compose
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_again import ClippedAgain
+from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.releases import Release
 from sordino.session.again import Base, Known, find_known
@@ -51,6 +52,10 @@ class RemeasuredRow:
     standard_error : float
         Standard deviation of the estimate, before it is moved into its interval; of a mean and a variance to
         first order.
+    clip : tuple of float, or None
+        Of a column the ends that records were moved into, which the first look has found.
+    too_few : bool or None
+        Of a column whether the interval leaves nothing out, or of a sum whether it cannot be told from 0.
     """
 
     item: str | None
@@ -61,6 +66,8 @@ class RemeasuredRow:
     true_high: float
     measured: float
     standard_error: float
+    clip: tuple[float, float] | None = None
+    too_few: bool | None = None
 
 
 @final
@@ -109,6 +116,11 @@ class Remeasured(Release):
         """Take the receipt of the charge, which the new look has as well."""
         super().take_receipt(receipt)
         self.looks[-1].take_receipt(receipt)
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom the release is, which the new look has as well."""
+        super().take_population(population)
+        self.looks[-1].take_population(population)
 
 
 @final
@@ -211,6 +223,8 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
                 true_high=true_high,
                 measured=said.estimate,
                 standard_error=error,
+                clip=None if figure is None else said.clip,
+                too_few=None if figure is None else _leaves_nothing_out(kind, said, low, high),
             )
         )
     return Remeasured(
@@ -225,6 +239,15 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
         total=None if known.total is None else compose(known.total, fresh.cost),
         simulated=fresh.simulated or any(look.simulated for look in looks),
     )
+
+
+def _leaves_nothing_out(kind: str, said: Any, low: float, high: float) -> bool:
+    """Tell whether an interval holds whatever a figure may be, or of a sum that of no rows."""
+    # Of a variance there is the interval of the last look alone.
+    if kind == "variance":
+        return bool(said.too_few)
+    least, most = said.clip if kind == "mean" else (0.0, 0.0)
+    return bool(low <= least and high >= most)
 
 
 def _list_said(fresh: Any) -> dict[Any, Any]:

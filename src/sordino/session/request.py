@@ -22,6 +22,7 @@ from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.grid import check_rates_from
 from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
+from sordino.population import Population
 from sordino.receipt import Receipt, read_clock
 from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
@@ -40,6 +41,10 @@ class Released(Protocol):
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge."""
+        ...
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom it is."""
         ...
 
 

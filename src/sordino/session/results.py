@@ -121,6 +121,16 @@ class TopItems(Refinable, Release):
     confidence: float
     together: float
 
+    @property
+    def on_average(self) -> bool:
+        """Whether that share of the intervals holds on average, and not each with that probability.
+
+        So it is with method "histogram" of listed labels where the list is full: the noise that has selected
+        is that of the intervals.
+        """
+        listed = self.method == "histogram" and self.label_threshold is None
+        return listed and self.crossed is not True and len(self.rows) > 1
+
     def __iter__(self) -> Iterator[TopItem]:
         """Iterate over the rows."""
         return iter(self.rows)

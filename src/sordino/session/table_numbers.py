@@ -33,6 +33,7 @@ from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
+from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.releases import Values, pictured
 from sordino.remnants import no_remnants
@@ -111,6 +112,12 @@ class Groups(ColumnRelease):
         super().take_receipt(receipt)
         for row in self.rows:
             row.release.take_receipt(receipt)
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom the release is, which all groups share."""
+        super().take_population(population)
+        for row in self.rows:
+            row.release.take_population(population)
 
 
 @final

@@ -40,8 +40,8 @@ def make_study_sheet(
     kind : str
         Of the release.
     about : dict
-        Name of the release, of the study and of the run, which rows are left out, and the epsilon that was
-        found for a goal (`reached`).
+        Name of the release, of the study and of the run, and the epsilon that was found for a goal
+        (`reached`).
     """
     sheet = make_sheet(release, unit)
     return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})

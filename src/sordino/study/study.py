@@ -448,14 +448,13 @@ class Study:
             )
             asked = [(one.started, self._watch(number, progress)) for number, one in enumerate(ready)]
             made = desk.run(asked, errand)
-        left_out = list(desk.list_left_out())
         sheets = [
             make_study_sheet(
                 release,
                 self.unit,
                 one.said,
                 one.kind,
-                {"name": one.name, "study": self.name, "run": run, "left_out": left_out}
+                {"name": one.name, "study": self.name, "run": run}
                 | ({"reached": reached[one.name]} if one.name in reached else {}),
             )
             for one, release in zip(self.releases, made, strict=True)

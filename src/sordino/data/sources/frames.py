@@ -172,7 +172,15 @@ def _convert_for_engine(array: Any, pa: Any) -> Any:
 
 def _is_text(kind: Any, pa: Any) -> bool:
     """Tell whether an Arrow type is one of texts or of bytes."""
-    kinds = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    kinds = (
+        "string",
+        "large_string",
+        "string_view",
+        "binary",
+        "large_binary",
+        "binary_view",
+        "fixed_size_binary",
+    )
     return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
@@ -315,9 +323,12 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
 
 def _refuse_names(names: Sequence[str]) -> dict[str, str]:
     """Return the names by which no question can ask for a column, and why."""
-    refused = {name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1}
+    refused = {
+        name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1
+    }
     return refused | {
-        name: "has a name that is empty or cannot be printed. Rename the column." for name in names
+        name: "has a name that is empty or cannot be printed. Rename the column."
+        for name in names
         if not (name and name.isprintable())
     }
 

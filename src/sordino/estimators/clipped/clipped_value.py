@@ -47,6 +47,12 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
     interval : tuple of float
         Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact
         law of the noise, also for few records. Its ends are `low` and `high` as well.
+    true_low, true_high : float
+        Ends of an interval of 95% of the figure of all records as they are; infinite where no end is known.
+        A session with `max_rows` leaves records out, of which these ends know and `true_interval` does not.
+    too_few : bool
+        Whether the interval leaves nothing out: then there are too few records to tell the figure. Of a sum:
+        whether it cannot be told from 0, that of no records.
 
     Examples
     --------
@@ -78,6 +84,34 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
     def _own(self) -> dict[str, Any]:
         return super()._own() | {"interval": self.interval}
 
+    @property
+    def _is_sum(self) -> bool:
+        return len(self.noisy) == 1 and self.records is None
+
+    @cached_property
+    def _true_ends(self) -> tuple[float, float]:
+        low, high = self.true_interval()
+        # Of rows that are left out nothing is known: they may change a mean either way. They make no sum
+        # smaller where no number lies below 0.
+        return (low if self._is_sum else -math.inf, math.inf) if self.leaves_rows_out else (low, high)
+
+    @property
+    def true_low(self) -> float:
+        """The lower end for all records as they are."""
+        return self._true_ends[0]
+
+    @property
+    def true_high(self) -> float:
+        """The upper end for all records as they are."""
+        return self._true_ends[1]
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the interval leaves nothing out."""
+        # Whatever records hold, their mean lies within the clip. Of a sum 0 is what no records give.
+        least, most = (0.0, 0.0) if self._is_sum else self.clip
+        return self.low <= least and self.high >= most
+
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
         """Return an interval for the sum or mean of the clipped records at another confidence than 95 %.
 
@@ -95,7 +129,7 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
 
         A mean is a ratio of two noisy totals, or was moved into the clip: it has an interval alone.
         """
-        if len(self.noisy) != 1 or self.records is not None:
+        if not self._is_sum:
             return {}
         total = Term(
             origin=origin,

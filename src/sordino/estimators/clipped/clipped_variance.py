@@ -60,6 +60,11 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
     interval : tuple of float
         Covers the variance *of the clipped records* with a probability of at least 95 %, also for few
         records. Its square roots cover their standard deviation. Its ends are `low` and `high` as well.
+    true_low, true_high : float
+        Ends of an interval of 95% of the variance of all records as they are; infinite where no end is known.
+        A session with `max_rows` leaves records out, of which these ends know and `true_interval` does not.
+    too_few : bool
+        Whether the interval leaves nothing out: then there are too few records to tell the variance.
 
     Examples
     --------
@@ -89,6 +94,28 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
 
     def _own(self) -> dict[str, Any]:
         return super()._own() | {"interval": self.interval}
+
+    @cached_property
+    def _true_ends(self) -> tuple[float, float]:
+        # Rows that are left out may change a variance either way.
+        return (-math.inf, math.inf) if self.leaves_rows_out else self.true_interval()
+
+    @property
+    def true_low(self) -> float:
+        """The lower end for all records as they are."""
+        return self._true_ends[0]
+
+    @property
+    def true_high(self) -> float:
+        """The upper end for all records as they are."""
+        return self._true_ends[1]
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the interval leaves nothing out."""
+        # In units of the squared width, in which the largest variance is no float.
+        low, high = self.totals.ends(MISS_PROBABILITY)
+        return low <= 0 and high >= _LARGEST_VARIANCE
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
         """Return an interval for the variance of the clipped records at another confidence than 95 %.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from sordino.releases import Release
+from sordino.releases import Release, plain
 
 LOW_SHARE = 0.95
 """A share below it is worth a warning: so many of a hundred rows say nothing, or were read in a wrong way."""
@@ -76,4 +76,23 @@ class ColumnRelease(Release):
         """Return the fields without how many rows held a number, which is said beside them."""
         own = super()._list_figures()
         own.pop("numbers_share", None)
-        return own
+        return own | self._list_doubts()
+
+    def _list_doubts(self) -> dict[str, Any]:
+        """Return what its interval is not about, and whether it leaves anything out; nothing without one."""
+        known = [name for name in ("true_low", "true_high", "too_few") if hasattr(self, name)]
+        return {name: value for name in known if (value := getattr(self, name)) is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return super().to_dict() | plain(self._list_doubts()) | {"confidence": self.confidence}
+
+    @property
+    def confidence(self) -> float:
+        """Of its intervals, and of how far a rank may lie."""
+        return 0.95
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether each unit counts for some of its rows only, so that nothing is known of the others."""
+        return self.population is not None and self.population.is_bounded

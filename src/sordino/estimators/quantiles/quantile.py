@@ -75,6 +75,11 @@ class QuantileValue(HasEstimate, ColumnRelease):
     low, high : float or None
         With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the unit of
         the values; the value lies there, too. None without one.
+    true_low, true_high : float or None
+        The same for the quantile of all rows. In a session with `max_rows` rows are left out, and nothing is
+        known of them: then these ends are infinite.
+    too_few : bool or None
+        Whether the interval leaves nothing out: then there are too few records to tell the quantile.
 
     Examples
     --------
@@ -91,6 +96,27 @@ class QuantileValue(HasEstimate, ColumnRelease):
     rank_error_high: float
     low: float | None = None
     high: float | None = None
+
+    @property
+    def true_low(self) -> float | None:
+        """The lower end for all rows; None without an interval."""
+        return -math.inf if self.low is not None and self.leaves_rows_out else self.low
+
+    @property
+    def true_high(self) -> float | None:
+        """The upper end for all rows; None without an interval."""
+        return math.inf if self.high is not None and self.leaves_rows_out else self.high
+
+    @property
+    def too_few(self) -> bool | None:
+        """Whether the interval leaves nothing out; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        # Where there are intervals, what releases the quantiles is the first of several mechanisms.
+        first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
+        # No search has left the end of the grid where it began.
+        least = -math.inf if first.lower is None else float(first.lower)
+        return self.low <= least and self.high == math.inf
 
 
 class ColumnQuantiles(Mechanism):

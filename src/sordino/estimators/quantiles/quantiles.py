@@ -37,6 +37,7 @@ from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.remnants import no_remnants
 from sordino.tabular import Record, Tabular
@@ -117,15 +118,30 @@ class QuantileValues(Tabular):
         """Where the ledger has the charge of all values together."""
         return self[0].receipt
 
+    @property
+    def confidence(self) -> float:
+        """Of the interval of each value, and of how far its rank may lie."""
+        return self[0].confidence
+
+    @property
+    def population(self) -> Population | None:
+        """Of whom all values together are."""
+        return self[0].population
+
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge, which all values share."""
         for value in self:
             value.take_receipt(receipt)
 
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom the release is, which all values share."""
+        for value in self:
+            value.take_population(population)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         listed = [value.to_dict() for value in self]
-        shared = ("mechanism", "cost", "simulated", "exact", "receipt")
+        shared = ("mechanism", "cost", "simulated", "exact", "receipt", "population", "confidence")
         common = {name: listed[0][name] for name in shared if name in listed[0]}
         own = [
             {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sordino.population import describe_missing
 from sordino.session.desk import Desk
 
 
@@ -27,11 +28,6 @@ def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
         rules.append(describe_missing(request.column))
         rules += _list_ends(request)
     return tuple(rules)
-
-
-def describe_missing(column: str) -> str:
-    """Return which rows no figure of a column counts."""
-    return f"rows without a number in {column}"
 
 
 def _list_ends(request: Any) -> list[str]:

@@ -1,0 +1,154 @@
+"""Of whom a release is: which rows count in it, by rules that are public; every form of a release says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from sordino.sheet import escape_controls
+
+_COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """Whom a release of a session protects, and which rows count in it. All of it is public.
+
+    Parameters
+    ----------
+    figure : str
+        What was asked for, by the name of the method of a session: "count", "mean", and so on.
+    unit : str
+        Whom it protects: "each row", or "column NAME".
+    adjacency : {"add-remove", "replace-one"}
+        What neighbors are.
+    max_rows : int or None
+        So many rows, or items, of a unit count at most.
+    item, column, by : str or None
+        The columns that were asked about: of labels, of numbers, and of the groups.
+    where : str or None
+        The predicate that chose the rows.
+    groups_per_unit : int or None
+        With `by`: in so many groups a unit counts at most; None: in any, with `max_rows` rows in all of them.
+    domain : str or None
+        Where the labels come from, and who listed them.
+    threshold, lower : float or None
+        What counts were compared with; below which number all count as it.
+    bounds : tuple of float, or None
+        The declared range of the figure.
+    left_out : tuple of str
+        Which rows do not count, by rules that look at one row alone.
+
+    Examples
+    --------
+    >>> from sordino.population import Population
+    >>> some = Population(figure="count", unit="column customer", adjacency="add-remove", max_rows=1,
+    ...                   where="price > 5")
+    >>> some.list_notes()[:2]
+    ['Only rows where price > 5.', 'Counts at most 1 row of each unit; true counts may be higher.']
+    >>> some.is_bounded
+    True
+    """
+
+    figure: str
+    unit: str
+    adjacency: str
+    max_rows: int | None = None
+    item: str | None = None
+    column: str | None = None
+    by: str | None = None
+    where: str | None = None
+    groups_per_unit: int | None = None
+    domain: str | None = None
+    threshold: float | None = None
+    lower: float | None = None
+    bounds: tuple[float, float] | None = None
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> Literal["rows", "units", "items"] | None:
+        """What a count counts; of labels it is "items". None of a figure of a column."""
+        return _COUNTED.get(self.figure, None if self.item is None else "items")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a unit counts for some of its rows or items only, so that a figure of all may differ."""
+        # A unit counts once in a number of units, whatever bounds its rows.
+        return self.max_rows is not None and self.counted != "units"
+
+    def list_facts(self) -> dict[str, Any]:
+        """Return which rows count, JSON-ready, by the names that every form of a release has for it."""
+        said = {
+            "item": self.by or self.item,
+            "column": self.column,
+            "by": self.by,
+            "where": self.where,
+            "domain": self.domain,
+            "threshold": self.threshold,
+            "bounds": None if self.bounds is None else list(self.bounds),
+        }
+        return {
+            **{name: value for name, value in said.items() if value is not None},
+            # None says something there: that there are numbers of both signs, and a unit counts in any group.
+            **({} if self.column is None else {"lower": self.lower}),
+            **({} if self.by is None else {"groups_per_unit": self.groups_per_unit}),
+            "left_out": list(self.left_out),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON-ready values."""
+        whom = {"unit": self.unit, "adjacency": self.adjacency, "max_rows": self.max_rows}
+        return {"figure": self.figure} | whom | self.list_facts()
+
+    def list_bounds(self) -> dict[str, Any]:
+        """Return what makes a figure one of some rows only; nothing where all of them count."""
+        found: dict[str, Any] = {} if self.where is None else {"where": self.where}
+        if self.is_bounded:
+            found["max_rows"] = self.max_rows
+            if self.by is not None and self.groups_per_unit is not None:
+                found["groups_per_unit"] = self.groups_per_unit
+        return found
+
+    def say_about(self) -> list[str]:
+        """Return the sentence that names the columns and the filter; none of a count of all rows."""
+        asked = self.item if self.column is None else self.column
+        parts = [] if asked is None else [f"about {asked}"]
+        parts += [] if self.by is None else [f"for each {self.by}"]
+        parts += [] if self.where is None else [f"only rows where {self.where}"]
+        said = ", ".join(parts)
+        return [escape_controls(f"{said[0].upper()}{said[1:]}.")] if said else []
+
+    def say_left_out(self) -> list[str]:
+        """Return the sentence that says which rows do not count; none where all do."""
+        return [f"Left out: {escape_controls('; '.join(self.left_out))}."] if self.left_out else []
+
+    def list_notes(self) -> list[str]:
+        """Return all of it as sentences below a table."""
+        labels = escape_controls(self.domain or "")
+        return [
+            *self.say_about(),
+            *self.say_bound(),
+            *self.say_left_out(),
+            *([f"Labels: {labels}."] if labels else []),
+            f"Protects: {escape_controls(self.unit)}, {self.adjacency}.",
+        ]
+
+    def say_bound(self) -> list[str]:
+        """Return how much of a unit counts, and what a reader must not take the figures for."""
+        if not self.is_bounded:
+            return []
+        what = "items" if self.counted == "items" else "rows"
+        most = f"at most {self.max_rows} {what if self.max_rows != 1 else what[:-1]} of each unit"
+        if self.counted is not None:
+            return [f"Counts {most}; true counts may be higher."]
+        groups = self.groups_per_unit
+        if self.by is not None:
+            each = "1 group" if groups == 1 else f"{groups} groups"
+            most += " in all groups together" if groups is None else f" in each of at most {each}"
+        return [f"Counts {most}; the figure of all rows may differ."]
+
+
+def describe_missing(column: str) -> str:
+    """Return which rows no figure of a column counts."""
+    return f"rows without a number in {column}"

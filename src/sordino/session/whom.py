@@ -1,0 +1,72 @@
+"""Of whom a release of a session is, and which rows count in it: from its request, by public rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sordino.data import Domain, PrivacyUnit
+from sordino.population import Population, describe_missing
+from sordino.session.request import Request
+
+
+def find_population(
+    request: Request[Any], release: Any, unit: PrivacyUnit, domain: Domain | None, left_out: Sequence[str]
+) -> Population:
+    """Return which rows count in a release.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked; of another look at a release what that one was asked with.
+    release : object
+        What came out: some rules are those of its mechanism.
+    unit : PrivacyUnit
+        Whom it protects.
+    domain : Domain or None
+        Its labels.
+    left_out : sequence of str
+        Which rows count in no release of the session.
+    """
+    asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
+    labels = asked["by"] or asked["item"]
+    out = list(left_out)
+    if asked["column"] is not None:
+        out.append(describe_missing(asked["column"]))
+    if asked["by"] is not None and domain is not None and domain.hidden:
+        out.append("rows of groups that were not found")
+    if labels is not None and domain is not None:
+        no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
+        out.append(f"rows whose {labels} {no_label or 'is no label of the domain'}")
+    return Population(
+        figure=request.name,
+        unit=name_unit(unit),
+        adjacency=unit.adjacency,
+        max_rows=unit.max_rows,
+        **asked | {"where": asked["where"] or None},
+        # Where each row is a unit it has one group.
+        groups_per_unit=1 if unit.column is None else getattr(request, "groups_per_unit", None),
+        domain=None if domain is None else domain.origin,
+        threshold=_read_number(getattr(request, "threshold", None)),
+        lower=_read_number(getattr(request, "lower", None)),
+        bounds=_read_bounds(getattr(request, "bounds", None)),
+        left_out=tuple(out),
+    )
+
+
+def name_unit(unit: PrivacyUnit) -> str:
+    """Return whom a release protects, as its facts say it."""
+    return "each row" if unit.column is None else f"column {unit.column}"
+
+
+def _read_number(number: Any) -> float | None:
+    """Return a public number as JSON has it; None where no float is as large, for nothing raises here."""
+    try:
+        return None if number is None else float(number)
+    except OverflowError:
+        return None
+
+
+def _read_bounds(bounds: Any) -> tuple[float, float] | None:
+    low, high = (None, None) if bounds is None else map(_read_number, bounds)
+    return None if low is None or high is None else (low, high)
