@@ -10,8 +10,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz import databases, declared, pandas_frames, spark_tables
+from fuzz import databases, declared, pandas_frames, sheets, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
+from fuzz.written import Written
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
 from sordino.data import CsvFormat
 from support.text_files import packed
@@ -35,6 +34,7 @@ PLAIN = (*NARROW, *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR")
 WIDE = (*PLAIN, "HUGEINT", "UHUGEINT", "TIME", ENUM)
 HOLDS = {
     "csv": PLAIN,
+    "excel": sheets.KINDS,
     "parquet": (*PLAIN, "TIME"),
     "duckdb": WIDE,
     "relation": WIDE,
@@ -49,23 +49,6 @@ HOLDS = {
 """Which kinds of columns a kind of source can hold."""
 
 
-@dataclass
-class Written:
-    """A table as a source: what `open_source` is handed."""
-
-    target: Any
-    csv: CsvFormat | None = None
-    close: Callable[[], None] = field(default=lambda: None)
-
-    def hidden(self, folder: Path) -> str:
-        """Return where it stands, which messages may name."""
-        return (
-            self.target.partition("#")[2]
-            if isinstance(self.target, str) and "://" in self.target
-            else str(folder)
-        )
-
-
 def random_spec(rng: Any, kind: str | None = None) -> Spec:
     """Return a random kind of source, or the one that is given, with random options."""
     if kind == "spark":
@@ -75,6 +58,7 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         "duckdb": 11,
         "relation": 15,
         "csv": 8,
+        "excel": 3,
         "pandas": 12,
         "polars": 4,
         "lazy": 4,
@@ -116,13 +100,16 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         }
     elif kind == "pandas":
         spec |= {"made": rng.choice(("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category"))}
+        spec |= {"twice": rng.random() < 0.1}
     elif kind == "polars":
         spec |= {"chunk": rng.choice((0, 1, 3)), "categories": rng.random() < 0.3}
     elif kind == "lazy":
         spec |= {"made": rng.choice(("frame", "scan_parquet", "scan_csv"))}
     elif kind == "arrow":
         spec |= {"chunk": rng.choice((0, 1, 3)), "text": rng.choice(("string", "large_string", "dictionary"))}
-        spec |= {"coded": rng.choice(("no", "no", "plain", "odd"))}
+        spec |= {"coded": rng.choice(("no", "no", "plain", "odd")), "twice": rng.random() < 0.1}
+    elif kind == "excel":
+        spec |= sheets.random_made(rng)
     elif kind == "csv":
         spec |= {
             "delimiter": rng.choice((",", ",", ";", "\t", "|")),
@@ -167,6 +154,8 @@ def fitted(spec: Spec, kind: str, value: Any) -> Any:
         value = "a"
     if spec["kind"] == "pandas" and spec["made"] in pandas_frames.FOUND_OUT:
         return pandas_frames.tamed(kind, value)
+    if spec["kind"] == "excel":
+        return sheets.fitted(value)
     if not isinstance(value, str):
         return value
     if spec["kind"] == "csv":
@@ -191,6 +180,8 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     kind = spec["kind"]
     if kind == "csv":
         return _csv(spec, table, folder)
+    if kind == "excel":
+        return sheets.write(spec, table, folder)
     if kind == "parquet":
         return Written(_parquet(spec, table, folder))
     if kind == "duckdb":
@@ -206,10 +197,12 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     if kind == "datafusion":
         return Written(_datafusion(spec, table, folder))
     if kind == "pandas":
-        return Written(pandas_frames.frame(spec["made"], table))
+        frame = pandas_frames.frame(spec["made"], table)
+        return Written(frame if not spec.get("twice") else pandas_frames.with_a_name_twice(frame))
     if kind == "arrow":
-        made = _coded(arrow(table), spec.get("coded", "no"))
-        return Written(_chunked(made, spec["chunk"], spec["text"]))
+        made = _chunked(_coded(arrow(table), spec.get("coded", "no")), spec["chunk"], spec["text"])
+        # A name that nobody asks for is there twice.
+        return Written(made if not spec.get("twice") else _add_twice(made))
     return Written(_polars(spec, table, folder))
 
 
@@ -228,6 +221,8 @@ def effective(spec: Spec, table: Table, question: Question | None = None) -> Tab
     if spec["kind"] == "csv":
         found = _json_values(spec, table) if spec.get("json") else _csv_values(spec, table)
         return found and declared.with_types(spec, found, question)
+    if spec["kind"] == "excel":
+        return declared.with_types(spec, sheets.effective(spec, table), question)
     if spec["kind"] in {
         "arrow",
         "polars",
@@ -450,6 +445,11 @@ def _coded(table: pa.Table, how: str) -> pa.Table:
             coded = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), twice)
         columns.append(coded)
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _add_twice(table: pa.Table) -> pa.Table:
+    other = pa.nulls(table.num_rows, pa.int32())
+    return table.append_column("twice", other).append_column("twice", other)
 
 
 def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
