@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from fuzz.beside import leave, random_beside, write_options
 from fuzz.predicates import render
 from fuzz.questions import Outcome, Question, make_domain
 from sordino import Seeded, Session
@@ -47,6 +48,8 @@ def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict
         release["cap"] = release["bounds"][1]
     elif question.numeric and rng.random() < 0.3:
         release["cap"] = rng.choice(("1e-30", "1e-300", "1e30", "1e150", "1e200", "1e300"))
+    if release["how"] == "command" and question.item is not None and rng.random() < 0.3:
+        release["beside"] = random_beside(rng)
     if release["name"] in {"top", "above"} and rng.random() < 0.5:
         release["threshold"] = rng.choice(("0", "2", "100"))
     return release
@@ -67,7 +70,8 @@ def released(written: Any, question: Question, release: dict[str, Any], folder: 
 
 
 def _command(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
-    arguments = [release["name"], str(written.target), *_options(question, release, folder)]
+    options = _options(question, release, folder, str(written.target))
+    arguments = [release["name"], str(written.target), *options]
     form = []
     if written.csv is not None:
         form = ["--delimiter", written.csv.delimiter, "--encoding", written.csv.encoding]
@@ -108,7 +112,7 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
     return f"{seen} {recorded}".strip()
 
 
-def _options(question: Question, release: dict[str, Any], folder: Path) -> list[str]:
+def _options(question: Question, release: dict[str, Any], folder: Path, target: str) -> list[str]:
     options = [
         "--epsilon",
         release["epsilon"],
@@ -140,7 +144,8 @@ def _options(question: Question, release: dict[str, Any], folder: Path) -> list[
     )
     if release["name"] == "top" and "threshold" in release:
         options += ["--threshold", release["threshold"]]
-    return [*options, *_domain(question.domain, folder)]
+    left = leave(release["beside"], target, folder) if "beside" in release else None
+    return [*options, *(_domain(question.domain, folder) if left is None else write_options(release["beside"], left))]
 
 
 def _domain(domain: dict[str, Any] | None, folder: Path) -> list[str]:
