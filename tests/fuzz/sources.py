@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,8 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         }
     if kind == "csv":
         spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
+        if rng.random() < 0.15 and spec["header"] and not spec.get("json"):
+            spec |= {"odd": rng.choice(sorted(ODD_HEADERS))}
     return spec
 
 
@@ -376,15 +379,40 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         **declared.options(spec),
     )
     header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
+    odd = spec.get("odd")
+    if odd in ODD_HEADERS and header:
+        header = ODD_HEADERS[odd](header[0], spec["delimiter"])
+    end = "\r" if odd == "cr" else spec["end"]
     ending = spec.get("packed", "")
     paths, found = _places(spec, folder, f".csv{ending}")
     for piece, path in zip(_pieces(table, spec["files"]), paths, strict=True):
         lines = (_line(spec, [declared.field(spec, value) for value in row]) for row in piece.rows)
-        written = "".join(line + spec["end"] for line in header).encode(spec["encoding"], errors="replace")
-        body = "".join(line + spec["end"] for line in lines)
+        written = "".join(line + end for line in header).encode(spec["encoding"], errors="replace")
+        body = "".join(line + end for line in lines)
         content = written + declared.encode(spec["encoding"], body)
         path.write_bytes(packed(ending, content, 3) if ending else content)
     return Written(found, form)
+
+
+ODD_HEADERS: dict[str, Callable[[str, str], list[str]]] = {
+    # All lines end as they did on old Macs: the file is one line.
+    "cr": lambda line, delimiter: [line],
+    "cr inside": lambda line, delimiter: [f"{line}\r{delimiter}more"],
+    "cr cr": lambda line, delimiter: [f"{line}\r"],
+    **{
+        f"u+{ord(mark):04x}": lambda line, delimiter, mark=mark: [f"{line}{delimiter}more{mark}"]
+        for mark in "\0\x0b\x0c\x1b\x85\u2028\u2029"
+    },
+    "quoted break": lambda line, delimiter: [f'{line}{delimiter}"mo\nre"'],
+    "open quote": lambda line, delimiter: [f'{line}{delimiter}"more'],
+    "long": lambda line, delimiter: [f"{line}{delimiter}{'m' * ((1 << 20) + 5)}"],
+    "twice": lambda line, delimiter: [f"{line}{delimiter}more{delimiter}more"],
+    "no names": lambda line, delimiter: [f"{line}{delimiter}{delimiter}"],
+    "empty": lambda line, delimiter: ["", line],
+    "separator": lambda line, delimiter: [f"sep={delimiter}", line],
+    "preamble": lambda line, delimiter: ["A table of ours", line],
+}
+"""What may stand where the names of columns are looked for, and must not make private rows speak."""
 
 
 def _line(spec: Spec, fields: Any) -> str:
@@ -400,6 +428,8 @@ def _line(spec: Spec, fields: Any) -> str:
 
 def _csv_values(spec: Spec, table: Table) -> Table | None:
     """Return the fields that a reader of the file finds; None where quotes or delimiters are not in their places."""
+    if spec.get("odd"):
+        return None
     rows, marks = [], {spec["delimiter"], spec["quote"]} - {""}
     for row in table.rows:
         fields = [declared.field(spec, value) for value in row]
