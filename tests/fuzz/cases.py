@@ -32,6 +32,9 @@ class Case:
         Where the rows of the one unit stand among the others.
     threads : int
         0: as many as the engine likes; otherwise forced.
+    pieces : int
+        0: rows in order arrive as the engine sends them; otherwise so many at once, and a unit of more rows than
+        twice as many is one that is not kept in memory.
     release : dict or None
         What is asked of a command or a session instead of the question itself; None: the exact answers are compared.
     """
@@ -43,6 +46,7 @@ class Case:
     source: dict[str, Any]
     place: str = "last"
     threads: int = 0
+    pieces: int = 0
     release: dict[str, Any] | None = None
     seed: int | None = field(default=None, compare=False)
 
@@ -107,7 +111,7 @@ def to_text(case: Case, finding: str | None = None) -> str:
     kept |= {"source": case.source, "question": question, "place": case.place}
     kept |= {
         name: value
-        for name, value in (("threads", case.threads), ("release", case.release), ("seed", case.seed))
+        for name, value in (("threads", case.threads), ("pieces", case.pieces), ("release", case.release), ("seed", case.seed))
         if value
     }
     kept["columns"] = [[name, kind] for name, kind in zip(case.base.names, case.base.kinds, strict=True)]
@@ -130,6 +134,7 @@ def from_text(text: str) -> Case:
         source=kept["source"],
         place=kept["place"],
         threads=kept.get("threads", 0),
+        pieces=kept.get("pieces", 0),
         release=kept.get("release"),
         seed=kept.get("seed"),
     )

@@ -81,7 +81,7 @@ def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
     thorough : bool
         Whether everything is looked at; otherwise some of it, which the case itself decides.
     """
-    with engines.opening(pool=pool, threads=case.threads):
+    with engines.opening(pool=pool, threads=case.threads, pieces=case.pieces):
         run = _Run(case, pool=pool, thorough=thorough)
         try:
             finding = next((one for one in run.findings() if limit_of(case) is None), None)
@@ -104,7 +104,13 @@ class _Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(
-        self, name: str, table: Table, *, spec: dict[str, Any] | None = None, anew: bool = False
+        self,
+        name: str,
+        table: Table,
+        *,
+        spec: dict[str, Any] | None = None,
+        anew: bool = False,
+        batch: bool = False,
     ) -> Outcome:
         """Write a table, ask it, and remember what came of it."""
         folder = self.folder / str(len(self.outcomes))
@@ -120,13 +126,14 @@ class _Run:
             )
             written.close()
             return self.outcomes[name]
-        before = None if anew else self._prepared
+        before = None if anew or batch else self._prepared
         outcome = ask(
             written.target,
             self.case.question,
             csv=written.csv,
             as_before=before,
             hidden=written.hidden(folder),
+            batch=batch,
         )
         written.close()
         if outcome.answers is not None and self._prepared is None:
@@ -178,9 +185,12 @@ class _Run:
             other = self.ask("D cut otherwise", whole, spec=spec)
             yield from self._same("cut otherwise", d, other)
         if case.source["kind"] not in {"relation", "postgres", "spark", "datafusion"} and self._looks(0.1):
-            with engines.opening(pool=self.pool, threads=0 if case.threads else 4):
+            other_pieces = 0 if case.pieces else 3
+            with engines.opening(pool=self.pool, threads=0 if case.threads else 4, pieces=other_pieces):
                 other = self.ask("D with other threads", whole)
-            yield from self._same("other threads", d, other)
+            yield from self._same("other threads and pieces", d, other)
+        if self._looks(0.1):
+            yield from self._same("in a batch", d, self.ask("D in a batch", whole, batch=True))
         yield from self._alike()
 
     def _parts(self) -> Iterator[tuple[str, int, Table]]:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 
+from sordino.data.questions import rank_choice
 from sordino.data.sources import engine as engine_module, rehearsal
+from sordino.data.sources.number_stream import read_columns
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(
@@ -87,9 +90,28 @@ def fresh(threads: int = 0) -> Iterator[None]:
         duckdb.connect = before
 
 
-def opening(*, pool: bool, threads: int) -> AbstractContextManager[None]:
-    """Let engines be shared or opened anew."""
-    return pooled(threads) if pool else fresh(threads)
+@contextmanager
+def opening(*, pool: bool, threads: int, pieces: int = 0) -> Iterator[None]:
+    """Let engines be shared or opened anew, and rows in order arrive in small pieces if that is asked for."""
+    with pooled(threads) if pool else fresh(threads), _cutting(pieces):
+        yield
+
+
+@contextmanager
+def _cutting(size: int) -> Iterator[None]:
+    """Let so many rows in order arrive at once, and let few rows of one unit be together in memory."""
+
+    def cut(made: Any, formats: Any) -> Iterator[Any]:
+        for columns in read_columns(made, formats):
+            yield [one.cut(0, 0) for one in columns]
+            for start in range(0, len(columns[0].values), size):
+                yield [one.cut(start, min(start + size, len(one.values))) for one in columns]
+
+    if not size:
+        yield
+        return
+    with patch.multiple(rank_choice, read_columns=cut, _MOST_TOGETHER=2 * size):
+        yield
 
 
 def _force(connection: Any, threads: int) -> None:

@@ -111,7 +111,7 @@ class _Maker:
         rng.shuffle(order)
         columns = {named[role]: roles[role] for role in order}
         self.columns, self.unit = columns, named.get("unit")
-        if self.spec["kind"] == "csv":
+        if self.spec["kind"] in {"csv", "excel"}:
             self.spec |= {"types": declared.random_types(rng, columns)}
         if self.unit is not None and self.spec.get("quoting") == "none":
             self.spec |= {
@@ -133,6 +133,7 @@ class _Maker:
             source=self.spec,
             place=rng.choice(PLACES),
             threads=rng.choice((0, 0, 0, 0, 4)),
+            pieces=rng.choice((0, 0, 0, 0, 1, 2, 50)),
             release=release,
             seed=seed,
         )
@@ -168,7 +169,7 @@ class _Maker:
             for kind in self.holds
             if kind in WHOLE or kind in FLOATS or decimal_digits(kind) or kind == "NUMERIC"
         ]
-        if self.spec["kind"] == "csv" and self.rng.random() < 0.4:
+        if self.spec["kind"] in {"csv", "excel"} and self.rng.random() < 0.4:
             return "VARCHAR"  # texts of all sorts, of which some are numbers
         likely = [kind for kind in ("DOUBLE", "DOUBLE", "BIGINT", "HUGEINT", "HUGEINT") if kind in kinds]
         return self.rng.choice(likely if self.rng.random() < 0.6 else kinds)
@@ -301,7 +302,7 @@ class _Maker:
                 value = None
             taken.add(unit_text(self.spec, name, kind, value))
             owners.append(None if rng.random() < 0.05 else value)
-        if self.spec["kind"] in {"csv", "pandas"}:  # what is written there may be one text for several values
+        if self.spec["kind"] in {"csv", "excel", "pandas"}:  # what is written there may be one text for several values
             owners = [owner if _plain(owner) else None for owner in owners]
             owners[1] = None if owners[0] == owners[1] else owners[1]
 
@@ -324,9 +325,9 @@ class _Maker:
         }
         if "unit" in named:
             bounded = kind in {"rows", "buckets", "totals"} or (kind == "items" and rng.random() < 0.5)
-            more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10)) if bounded else None}
+            more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10, 11, 100, 3000)) if bounded else None}
         if where:
-            texts = self.spec["kind"] == "csv" or self.spec.get("made") == "object"
+            texts = self.spec["kind"] in {"csv", "excel"} or self.spec.get("made") == "object"
             readable = {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns
             more["where"] = Maker(rng, readable).condition(rng.choice((0, 0, 1, 1, 2, 3)))
         if "item" in named:
@@ -371,7 +372,7 @@ class _Maker:
             unit, growth = rng.choice(("1", "1", "1/2", "1000")), rng.choice(("2", "2", "10", "3/2", "21/20"))
             return {
                 "lower": lower,
-                "cap": rng.choice(("100", "1000", "12345.5", "1e19")),
+                "cap": rng.choice(("100", "1000", "12345.5", "1e19", "1e19", "1e150", "1e308", "3e-320")),
                 "growth": growth,
                 "unit": unit,
             }

@@ -29,6 +29,12 @@ def frame(made: str, table: Table) -> Any:
     return out
 
 
+def with_a_name_twice(table: Any) -> Any:
+    """Return a frame with two more columns of one name, which nobody asks for."""
+    other = pd.DataFrame({"twice": np.zeros(len(table))}, index=table.index)
+    return pd.concat([table, other, other], axis=1)
+
+
 def tamed(kind: str, value: Any) -> Any:
     """Return a whole number that a float can hold as well: which of the two pandas takes depends on other rows."""
     return max(-EXACT, min(EXACT, value)) if kind in WHOLE and value is not None else value

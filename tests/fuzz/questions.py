@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ from sordino.data import (
     prepare_records,
 )
 from sordino.data.questions.totals import _rehearse_numbers
+from sordino.data.sources.open import share_readings
 from sordino.errors import DataSourceError, SordinoError
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
@@ -156,7 +157,13 @@ def step_ranges(question: Question) -> list[StepRange]:
 
 
 def ask(
-    target: Any, question: Question, *, csv: Any = None, as_before: Outcome | None = None, hidden: str = ""
+    target: Any,
+    question: Question,
+    *,
+    csv: Any = None,
+    as_before: Outcome | None = None,
+    hidden: str = "",
+    batch: bool = False,
 ) -> Outcome:
     """Ask a source a question.
 
@@ -166,9 +173,13 @@ def ask(
         Of a table with the same columns: what was prepared for it is asked again, of these rows.
     hidden : str
         Where the table stands, which is left out of messages.
+    batch : bool
+        Whether others are asked beside it, of the same readings: the same question with other ends, and with another bound.
     """
     try:
         source = open_source(target, csv=csv)
+        if batch:
+            return _ask_together(source, question)
         if as_before is not None and dict(source.columns) == dict(as_before.asked.source.columns):
             asked = replace(as_before.asked, source=source)
         else:
@@ -179,6 +190,37 @@ def ask(
     except Exception as error:  # noqa: BLE001 - whatever else is raised is a finding
         return Outcome(broken=f"before the charge: {type(error).__name__}: {error}")
     return _answered(lambda: _answers(asked, question), asked)
+
+
+def _ask_together(source: Any, question: Question) -> Outcome:
+    """Ask a question among others of one batch."""
+    shared, readings = share_readings(source)
+    others = list(_list_neighbors(question))
+    asked = [prepare(shared, one) for one in (*others[:1], question, *others[1:])]
+    try:
+        outcomes = [
+            _answered(lambda one=one, its=its: _answers(one, its), one)
+            for one, its in zip(asked, (*others[:1], question, *others[1:]), strict=True)
+        ]
+    finally:
+        if readings is not None:
+            readings.close()
+    return outcomes[len(others[:1])]
+
+
+def _list_neighbors(question: Question) -> Iterator[Question]:
+    """Yield questions that a batch might answer together with this one, and must not mistake for it."""
+    if question.kind == "records":
+        return
+    if question.ranges is not None:
+        yield replace(question, ranges=[[low, high + 1, exponent] for low, high, exponent in question.ranges])
+    if question.grid is not None and "cap" in question.grid:
+        yield replace(question, grid=question.grid | {"cap": "77"})
+    if question.max_rows is not None:
+        yield replace(question, max_rows=question.max_rows + 1)
+    if question.unit is not None and question.max_rows is not None and question.numeric:
+        yield replace(question, kind="rows", item=None, by=None, domain=None, groups_per_unit=None)
+    yield question
 
 
 def prepare(source: Any, question: Question) -> Any:

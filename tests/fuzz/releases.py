@@ -14,19 +14,20 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from fuzz.beside import leave, random_beside, write_options
 from fuzz.predicates import render
 from fuzz.questions import Outcome, Question, make_domain
 from sordino import Seeded, Session
 from sordino.cli import run, work
 from sordino.data import PrivacyUnit
-from sordino.errors import SordinoError
+from sordino.errors import DataSourceError, SordinoError
 
 NAMES = {
     "rows": ("count",),
     "units": ("count",),
     "items": ("histogram", "top", "above"),
     "buckets": ("quantile",),
-    "totals": ("sum", "mean"),
+    "totals": ("sum", "mean", "variance"),
 }
 """Which releases are about a kind of question."""
 
@@ -42,7 +43,13 @@ def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict
     if release["how"] == "command":
         release |= {"format": rng.choice(("json", "csv", "table")), "ledger": rng.random() < 0.2}
     if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
-        release["bounds"] = ["0", rng.choice(("5000", "1e9"))]
+        release["bounds"] = ["0", rng.choice(("5000", "1e9", "1e9", "1e-170", "1e170", "1e300"))]
+    if question.numeric and "bounds" in release:
+        release["cap"] = release["bounds"][1]
+    elif question.numeric and rng.random() < 0.3:
+        release["cap"] = rng.choice(("1e-30", "1e-300", "1e30", "1e150", "1e200", "1e300"))
+    if release["how"] == "command" and question.item is not None and rng.random() < 0.3:
+        release["beside"] = random_beside(rng)
     if release["name"] in {"top", "above"} and rng.random() < 0.5:
         release["threshold"] = rng.choice(("0", "2", "100"))
     return release
@@ -54,14 +61,17 @@ def released(written: Any, question: Question, release: dict[str, Any], folder: 
         seen = (_command if release["how"] == "command" else _session)(written, question, release, folder)
     except Exception as error:  # noqa: BLE001 - whatever is raised that is not ours is a finding
         return Outcome(broken=f"{type(error).__name__}: {error}")
-    return Outcome(public=seen.replace(str(folder), "HERE").replace(hidden, "HERE"))
+    seen = seen.replace(str(folder), "HERE").replace(hidden, "HERE")
+    # Whatever is public is looked at before the charge, so nothing may end a release after it.
+    return Outcome(failed=seen) if DataSourceError.AFTER_CHARGE in seen else Outcome(public=seen)
 
 
 # ---- the command --------------------------------------------------------------------------------------------------------
 
 
 def _command(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
-    arguments = [release["name"], str(written.target), *_options(question, release, folder)]
+    options = _options(question, release, folder, str(written.target))
+    arguments = [release["name"], str(written.target), *options]
     form = []
     if written.csv is not None:
         form = ["--delimiter", written.csv.delimiter, "--encoding", written.csv.encoding]
@@ -102,7 +112,7 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
     return f"{seen} {recorded}".strip()
 
 
-def _options(question: Question, release: dict[str, Any], folder: Path) -> list[str]:
+def _options(question: Question, release: dict[str, Any], folder: Path, target: str) -> list[str]:
     options = [
         "--epsilon",
         release["epsilon"],
@@ -122,7 +132,7 @@ def _options(question: Question, release: dict[str, Any], folder: Path) -> list[
     if question.kind == "units":
         options += ["--units"]
     if question.numeric:
-        options += ["--column", str(question.column), "--cap", "1000"]
+        options += ["--column", str(question.column), "--cap", release.get("cap", "1000")]
         options += ["--q", "0.5"] if release["name"] == "quantile" else ["--lower", "0"]
     if question.by is not None:
         options += ["--by", question.by]
@@ -134,7 +144,8 @@ def _options(question: Question, release: dict[str, Any], folder: Path) -> list[
     )
     if release["name"] == "top" and "threshold" in release:
         options += ["--threshold", release["threshold"]]
-    return [*options, *_domain(question.domain, folder)]
+    left = leave(release["beside"], target, folder) if "beside" in release else None
+    return [*options, *(_domain(question.domain, folder) if left is None else write_options(release["beside"], left))]
 
 
 def _domain(domain: dict[str, Any] | None, folder: Path) -> list[str]:
@@ -235,7 +246,7 @@ def _call(session: Session, question: Question, release: dict[str, Any]) -> None
         )
     else:
         numbers = shared | {
-            "cap": 1000,
+            "cap": _number(release.get("cap", "1000")),
             "by": question.by,
             "groups_per_unit": question.groups_per_unit,
             "domain": domain,

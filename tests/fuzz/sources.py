@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz import databases, declared, pandas_frames, spark_tables
+from fuzz import databases, declared, pandas_frames, sheets, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
+from fuzz.written import Written
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
 from sordino.data import CsvFormat
 from support.text_files import packed
@@ -35,6 +35,7 @@ PLAIN = (*NARROW, *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR")
 WIDE = (*PLAIN, "HUGEINT", "UHUGEINT", "TIME", ENUM)
 HOLDS = {
     "csv": PLAIN,
+    "excel": sheets.KINDS,
     "parquet": (*PLAIN, "TIME"),
     "duckdb": WIDE,
     "relation": WIDE,
@@ -49,23 +50,6 @@ HOLDS = {
 """Which kinds of columns a kind of source can hold."""
 
 
-@dataclass
-class Written:
-    """A table as a source: what `open_source` is handed."""
-
-    target: Any
-    csv: CsvFormat | None = None
-    close: Callable[[], None] = field(default=lambda: None)
-
-    def hidden(self, folder: Path) -> str:
-        """Return where it stands, which messages may name."""
-        return (
-            self.target.partition("#")[2]
-            if isinstance(self.target, str) and "://" in self.target
-            else str(folder)
-        )
-
-
 def random_spec(rng: Any, kind: str | None = None) -> Spec:
     """Return a random kind of source, or the one that is given, with random options."""
     if kind == "spark":
@@ -75,6 +59,7 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         "duckdb": 11,
         "relation": 15,
         "csv": 8,
+        "excel": 3,
         "pandas": 12,
         "polars": 4,
         "lazy": 4,
@@ -116,13 +101,16 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         }
     elif kind == "pandas":
         spec |= {"made": rng.choice(("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category"))}
+        spec |= {"twice": rng.random() < 0.1}
     elif kind == "polars":
         spec |= {"chunk": rng.choice((0, 1, 3)), "categories": rng.random() < 0.3}
     elif kind == "lazy":
         spec |= {"made": rng.choice(("frame", "scan_parquet", "scan_csv"))}
     elif kind == "arrow":
         spec |= {"chunk": rng.choice((0, 1, 3)), "text": rng.choice(("string", "large_string", "dictionary"))}
-        spec |= {"coded": rng.choice(("no", "no", "plain", "odd"))}
+        spec |= {"coded": rng.choice(("no", "no", "plain", "odd")), "twice": rng.random() < 0.1}
+    elif kind == "excel":
+        spec |= sheets.random_made(rng)
     elif kind == "csv":
         spec |= {
             "delimiter": rng.choice((",", ",", ";", "\t", "|")),
@@ -156,6 +144,8 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         }
     if kind == "csv":
         spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
+        if rng.random() < 0.15 and spec["header"] and not spec.get("json"):
+            spec |= {"odd": rng.choice(sorted(ODD_HEADERS))}
     return spec
 
 
@@ -167,6 +157,8 @@ def fitted(spec: Spec, kind: str, value: Any) -> Any:
         value = "a"
     if spec["kind"] == "pandas" and spec["made"] in pandas_frames.FOUND_OUT:
         return pandas_frames.tamed(kind, value)
+    if spec["kind"] == "excel":
+        return sheets.fitted(value)
     if not isinstance(value, str):
         return value
     if spec["kind"] == "csv":
@@ -191,6 +183,8 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     kind = spec["kind"]
     if kind == "csv":
         return _csv(spec, table, folder)
+    if kind == "excel":
+        return sheets.write(spec, table, folder)
     if kind == "parquet":
         return Written(_parquet(spec, table, folder))
     if kind == "duckdb":
@@ -206,10 +200,12 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     if kind == "datafusion":
         return Written(_datafusion(spec, table, folder))
     if kind == "pandas":
-        return Written(pandas_frames.frame(spec["made"], table))
+        frame = pandas_frames.frame(spec["made"], table)
+        return Written(frame if not spec.get("twice") else pandas_frames.with_a_name_twice(frame))
     if kind == "arrow":
-        made = _coded(arrow(table), spec.get("coded", "no"))
-        return Written(_chunked(made, spec["chunk"], spec["text"]))
+        made = _chunked(_coded(arrow(table), spec.get("coded", "no")), spec["chunk"], spec["text"])
+        # A name that nobody asks for is there twice.
+        return Written(made if not spec.get("twice") else _add_twice(made))
     return Written(_polars(spec, table, folder))
 
 
@@ -228,6 +224,8 @@ def effective(spec: Spec, table: Table, question: Question | None = None) -> Tab
     if spec["kind"] == "csv":
         found = _json_values(spec, table) if spec.get("json") else _csv_values(spec, table)
         return found and declared.with_types(spec, found, question)
+    if spec["kind"] == "excel":
+        return declared.with_types(spec, sheets.effective(spec, table), question)
     if spec["kind"] in {
         "arrow",
         "polars",
@@ -381,15 +379,40 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         **declared.options(spec),
     )
     header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
+    odd = spec.get("odd")
+    if odd in ODD_HEADERS and header:
+        header = ODD_HEADERS[odd](header[0], spec["delimiter"])
+    end = "\r" if odd == "cr" else spec["end"]
     ending = spec.get("packed", "")
     paths, found = _places(spec, folder, f".csv{ending}")
     for piece, path in zip(_pieces(table, spec["files"]), paths, strict=True):
         lines = (_line(spec, [declared.field(spec, value) for value in row]) for row in piece.rows)
-        written = "".join(line + spec["end"] for line in header).encode(spec["encoding"], errors="replace")
-        body = "".join(line + spec["end"] for line in lines)
+        written = "".join(line + end for line in header).encode(spec["encoding"], errors="replace")
+        body = "".join(line + end for line in lines)
         content = written + declared.encode(spec["encoding"], body)
         path.write_bytes(packed(ending, content, 3) if ending else content)
     return Written(found, form)
+
+
+ODD_HEADERS: dict[str, Callable[[str, str], list[str]]] = {
+    # All lines end as they did on old Macs: the file is one line.
+    "cr": lambda line, delimiter: [line],
+    "cr inside": lambda line, delimiter: [f"{line}\r{delimiter}more"],
+    "cr cr": lambda line, delimiter: [f"{line}\r"],
+    **{
+        f"u+{ord(mark):04x}": lambda line, delimiter, mark=mark: [f"{line}{delimiter}more{mark}"]
+        for mark in "\0\x0b\x0c\x1b\x85\u2028\u2029"
+    },
+    "quoted break": lambda line, delimiter: [f'{line}{delimiter}"mo\nre"'],
+    "open quote": lambda line, delimiter: [f'{line}{delimiter}"more'],
+    "long": lambda line, delimiter: [f"{line}{delimiter}{'m' * ((1 << 20) + 5)}"],
+    "twice": lambda line, delimiter: [f"{line}{delimiter}more{delimiter}more"],
+    "no names": lambda line, delimiter: [f"{line}{delimiter}{delimiter}"],
+    "empty": lambda line, delimiter: ["", line],
+    "separator": lambda line, delimiter: [f"sep={delimiter}", line],
+    "preamble": lambda line, delimiter: ["A table of ours", line],
+}
+"""What may stand where the names of columns are looked for, and must not make private rows speak."""
 
 
 def _line(spec: Spec, fields: Any) -> str:
@@ -405,6 +428,8 @@ def _line(spec: Spec, fields: Any) -> str:
 
 def _csv_values(spec: Spec, table: Table) -> Table | None:
     """Return the fields that a reader of the file finds; None where quotes or delimiters are not in their places."""
+    if spec.get("odd"):
+        return None
     rows, marks = [], {spec["delimiter"], spec["quote"]} - {""}
     for row in table.rows:
         fields = [declared.field(spec, value) for value in row]
@@ -450,6 +475,11 @@ def _coded(table: pa.Table, how: str) -> pa.Table:
             coded = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), twice)
         columns.append(coded)
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _add_twice(table: pa.Table) -> pa.Table:
+    other = pa.nulls(table.num_rows, pa.int32())
+    return table.append_column("twice", other).append_column("twice", other)
 
 
 def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
