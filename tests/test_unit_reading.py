@@ -220,7 +220,7 @@ def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, 
     sd.Session(table, unit=UNIT, ledger=account).count(epsilon=1)
     typed = sd.Session(table, unit=UNIT, ledger=account, csv=csv(types={"who": "integer"}))
     with pytest.raises(
-        sd.LedgerConflict, match='read its column "who" as csv text, but this release reads it as csv integer'
+        sd.LedgerConflict, match=r'read its unit \(column "who"\) as csv text, but this release reads it as csv integer'
     ):
         ask(typed)
     assert account.remaining == 8
@@ -252,7 +252,7 @@ def test_a_file_whose_declared_type_changed_is_refused(tmp_path):
         pq.write_table(pa.table({"who": pa.array([7], kind)}), path)
         sd.Session(path, unit=UNIT, ledger=ledger).count(epsilon=1)
     pq.write_table(pa.table({"who": ["7", "07"]}), path)
-    with pytest.raises(sd.LedgerConflict, match='column "who" as integer, but this release reads it as text'):
+    with pytest.raises(sd.LedgerConflict, match=r'\(column "who"\) as integer, but this release reads it as text'):
         sd.Session(path, unit=UNIT, ledger=ledger).count(epsilon=1)
 
 

@@ -19,8 +19,8 @@ from sordino.ledger.account.changes import request
 COST = Pure(epsilon=0.1)
 AS_TEXT, AS_INTEGER = "csv text", "csv integer"
 REFUSED = (
-    'adds up releases that read its column "customer" as csv text, but this release reads it as csv integer: '
-    "by these, two rows may be of one person or of two. Declare that column as before, or make another account"
+    'adds up releases that read its unit (column "customer") as csv text, but this release reads it as csv integer: '
+    "by these, two rows may be of one person or of two. Declare it as before, or make another account"
 )
 
 

@@ -386,7 +386,8 @@ CREATE = Operation(
     "create_account",
     (
         f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " VALUES (:account, :reading, :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
+        " VALUES (:account, :reading,"
+        " :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
         f" :amount, 0, {_FIRST_PURE_LIMIT}, :failing, 1, {_first_event_hash(':meter')})"
         # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",

@@ -15,12 +15,12 @@ from sordino.data.csv.lines import CsvFormat, declared_types
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.source import Source
 
-_KINDS = (
+_SAME_TEXTS = (
     ("text", re.compile(r"VARCHAR|ENUM\(.*\)", re.DOTALL)),
     ("integer", re.compile(r"U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?")),
 )
 """Declared types that write equal values as equal texts; any other type stands for itself."""
-_DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
+_DECIMAL_TYPE = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 _ABOUT_NUMBERS = frozenset({"decimal", "thousands"})
 _IN_MEMORY = frozenset({"frame", "lazy frame"})
 
@@ -81,10 +81,10 @@ def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
 
 
 def _name_kind(declared: str) -> str:
-    for name, types in _KINDS:
+    for name, types in _SAME_TEXTS:
         if types.fullmatch(declared):
             return name
-    decimal = _DECIMAL.fullmatch(declared)
+    decimal = _DECIMAL_TYPE.fullmatch(declared)
     # All digits behind the point are written, so their number decides; how many stand before it does not.
     return declared.lower() if decimal is None else f"decimal of {decimal[1]} digits"
 
