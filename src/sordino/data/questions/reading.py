@@ -22,7 +22,6 @@ _SAME_TEXTS = (
 """Declared types that write equal values as equal texts; any other type stands for itself."""
 _DECIMAL_TYPE = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 _ABOUT_NUMBERS = frozenset({"decimal", "thousands"})
-_IN_MEMORY = frozenset({"frame", "lazy frame"})
 
 
 def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) -> str:
@@ -46,9 +45,10 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     if declared is None:
         # Nothing is read: a stream of answers that the caller computes.
         return ""
-    if source.kind in _IN_MEMORY:
-        # Rows decide the type of a frame's column, and its values are read alike whatever type it has
-        # (`frames`). So the type must not decide whether a charge is refused.
+    if source.identity is None or source.identity.startswith("name:"):
+        # Rows may decide the type of a column in memory, as pandas, a reader of CSV that guesses, or the plan
+        # of a relation does, and values have the same texts whatever type they have (`frames`). So the type
+        # must not decide whether a charge is refused.
         return "values in memory"
     kind = _name_kind(declared)
     if not source.texts:
