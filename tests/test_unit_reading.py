@@ -7,6 +7,7 @@ from dataclasses import fields
 from decimal import Decimal
 from itertools import combinations
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -220,7 +221,8 @@ def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, 
     sd.Session(table, unit=UNIT, ledger=account).count(epsilon=1)
     typed = sd.Session(table, unit=UNIT, ledger=account, csv=csv(types={"who": "integer"}))
     with pytest.raises(
-        sd.LedgerConflict, match='read its column "who" as csv text, but this release reads it as csv integer'
+        sd.LedgerConflict,
+        match=r'read its unit \(column "who"\) as csv text, but this release reads it as csv integer',
     ):
         ask(typed)
     assert account.remaining == 8
@@ -244,6 +246,21 @@ def test_a_frame_may_change_its_dtype_from_night_to_night(tmp_path):
     assert ledger.remaining == 6
 
 
+def test_rows_that_a_relation_guesses_types_from_refuse_nothing(tmp_path):
+    """DuckDB looks at the rows of a CSV file to find the types of a relation over it."""
+    about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": "name:people"}
+    ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
+    connection = duckdb.connect()
+    kinds = []
+    for rows in ("7\n8\n", "7\n8\nabc\n"):
+        (tmp_path / "people.csv").write_text(f"who\n{rows}", encoding="utf-8")
+        relation = connection.read_csv(str(tmp_path / "people.csv"))
+        kinds += relation.types
+        sd.Session(relation, unit=UNIT, ledger=ledger, name="people").count(epsilon=1)
+    assert list(map(str, kinds)) == ["BIGINT", "VARCHAR"]
+    assert ledger.remaining == 7
+
+
 def test_a_file_whose_declared_type_changed_is_refused(tmp_path):
     path = tmp_path / "people.parquet"
     about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": str(path)}
@@ -252,7 +269,9 @@ def test_a_file_whose_declared_type_changed_is_refused(tmp_path):
         pq.write_table(pa.table({"who": pa.array([7], kind)}), path)
         sd.Session(path, unit=UNIT, ledger=ledger).count(epsilon=1)
     pq.write_table(pa.table({"who": ["7", "07"]}), path)
-    with pytest.raises(sd.LedgerConflict, match='column "who" as integer, but this release reads it as text'):
+    with pytest.raises(
+        sd.LedgerConflict, match=r'\(column "who"\) as integer, but this release reads it as text'
+    ):
         sd.Session(path, unit=UNIT, ledger=ledger).count(epsilon=1)
 
 

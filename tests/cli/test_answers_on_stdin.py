@@ -67,9 +67,9 @@ def test_other_formats(told):
     text = 'a,-1000000\n"b; ""c""",1e6\n\x1b[31m,-9e9\n'
     rows = list(csv.reader(io.StringIO(told(text, *FREE, "--format", "csv").out)))
     assert rows[0] == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id"]
-    assert [row[:2] for row in rows[1:]] == [["a", "no"], ['b; "c"', "yes"], ["\x1b[31m", "no"]]
+    assert [row[:2] for row in rows[1:]] == [["a", "no"], ['b; "c"', "yes"], ["\\x1b[31m", "no"]]
     odd = told("a\rb,-9e9\n", *FREE, "--format", "csv").out
-    assert list(csv.reader(io.StringIO(odd, newline="")))[1][:2] == ["a\rb", "no"]
+    assert list(csv.reader(io.StringIO(odd, newline="")))[1][:2] == ["a\\rb", "no"]
     table = told(text, *LINE, "--format", "table", *FIXED).out.splitlines()
     assert table[0].split() == ["above", "gap", "label"]
     assert table[1].split() == ["no", "a"]

@@ -57,17 +57,10 @@ def test_another_reading_is_refused_before_the_charge_and_the_kept_one_shown(sor
 
 
 @pytest.mark.usefixtures("people")
-def test_the_type_can_be_declared_with_the_account(sordino):
-    assert sordino(*CREATE, "--type", "who=integer").code == 0
-    assert sordino(*COUNT).code == 5
-    assert sordino(*COUNT, "--type", "who=integer").code == 0
-
-
-@pytest.mark.usefixtures("people")
 def test_reports_of_rows_are_charged_alike(sordino):
     assert sordino(*CREATE, "--adjacency", "replace-one").code == 0
     first = sordino(*RANDOMIZE)
     assert first.code == 0, first.err
-    again = sordino(*RANDOMIZE, "--type", "who=integer")
+    again = sordino(*RANDOMIZE, "--null", "NA")
     assert (again.code, again.out) == (5, "")
-    assert "reads it as csv integer" in again.err
+    assert 'reads it as csv text, null "NA"' in again.err

@@ -295,3 +295,21 @@ def test_removed_files_are_private_too(tmp_path):
     old = next(table.glob("*.parquet"))
     write(table, ROWS, mode="overwrite")
     assert open_source(table).find_tie(old)
+
+
+@pytest.mark.parametrize("written", ['{"numRecords": 2}', "[1]", '"\\ud800"', b'"\xff"'], ids=str)
+def test_statistics_that_are_no_text_close_the_table_and_are_not_quoted(tmp_path, written):
+    """The package that reads logs reads them, too: what they are decides there, and no value of theirs (known limits)."""
+    table = tmp_path / "t"
+    write_deltalake(table, pa.table({"x": [4711, 5]}))
+    [log] = (table / "_delta_log").glob("*.json")
+    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for entry in entries:
+        if "add" in entry:
+            entry["add"]["stats"] = "HERE"
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
+    log.write_bytes(lines.replace(b'"HERE"', written if isinstance(written, bytes) else written.encode()))
+    with pytest.raises(DataSourceError, match="The log of a table of Delta must be readable") as refused:
+        open_source(table)
+    assert "4711" not in str(refused.value)
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None

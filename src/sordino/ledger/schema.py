@@ -67,7 +67,7 @@ TABLES = (
     # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts, then what
     # was spent and what may be. A share of an account has the `pure_limit` -1 if it has none. `successor` is
     # the account that has taken this one over. `reading` is how the column of the unit is read, empty until
-    # a charge says it; of an account and its shares the one on top keeps it (`_READING`).
+    # a charge says it; of an account and its shares that of the one on top counts (`_READING`).
     f"""CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -304,6 +304,9 @@ _READING = (
     f"coalesce(({_UP} SELECT top.reading FROM ~account AS top JOIN up ON top.name = up.name"
     " WHERE up.next IS NULL), '')"
 )
+# A share has a copy from its own first charge on, which saves the way up.
+_UNREAD_UP = _UP.replace(":account UNION", ":account AND :reading NOT IN ('', a.reading) UNION")
+_READ_ALIKE = f" AND (:reading IN ('', reading) OR {_READING} IN ('', :reading))"
 _reserve, _reserved = _Change(kind="reserve", charge=":charge", after=_TAKEN).written(":account")
 RESERVE = Operation(
     "reserve",
@@ -311,7 +314,7 @@ RESERVE = Operation(
         # The one decision: only if it fits, and only if the account is still what the caller took it for.
         f"{_reserve} WHERE name = :account AND meter = :meter AND alpha = :alpha"
         f" AND adjacency = :adjacency AND unit = :unit AND source = :source"
-        f" AND (:reading = '' OR {_READING} IN ('', :reading)){_FITS}",
+        f"{_READ_ALIKE}{_FITS}",
         # `number` is that of the event of this reservation, which the row of the account has just counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure)"
@@ -321,8 +324,7 @@ RESERVE = Operation(
         # The first one that is said stays. Of two that come at once under one account on a server the second
         # finds that of the first here, breaks the rule of the column, and then nothing of it has happened.
         "UPDATE ~account SET reading = CASE WHEN reading = '' THEN :reading END"
-        f" WHERE :reading <> '' AND reading <> :reading AND name = ({_UP} SELECT up.name FROM up"
-        " WHERE up.next IS NULL)",
+        f" WHERE reading <> :reading AND name IN ({_UNREAD_UP} SELECT up.name FROM up)",
     ),
     charging=True,
 )
@@ -386,7 +388,8 @@ CREATE = Operation(
     "create_account",
     (
         f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " VALUES (:account, :reading, :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
+        " VALUES (:account, :reading,"
+        " :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
         f" :amount, 0, {_FIRST_PURE_LIMIT}, :failing, 1, {_first_event_hash(':meter')})"
         # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",

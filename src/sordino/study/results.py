@@ -122,7 +122,7 @@ def refuse_changed(
     there = folder.find_results()
     version, schema = there.get("version"), there.get("schema")
     wanted = {RESULTS: write_results({**results, "version": version, "schema": schema})}
-    # Another version may write a figure otherwise, and signs other pages; what was released is in the results.
+    # Another version may write figures otherwise, and signs other pages; the results have what was released.
     if version == __version__:
         wanted |= write_tables(sheets)
     changed = [name for name, text in wanted.items() if folder.read(name) != encode_text(text)]
@@ -136,8 +136,8 @@ def refuse_changed(
     if changed:
         raise InvalidParameter(
             f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
-            f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move the folder "
-            "away and start the run again, which writes it anew and pays nothing."
+            f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move the "
+            "folder away and start the run again, which writes it anew and pays nothing."
         )
 
 

@@ -15,14 +15,13 @@ from sordino.data.csv.lines import CsvFormat, declared_types
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.source import Source
 
-_KINDS = (
+_SAME_TEXTS = (
     ("text", re.compile(r"VARCHAR|ENUM\(.*\)", re.DOTALL)),
     ("integer", re.compile(r"U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?")),
 )
 """Declared types that write equal values as equal texts; any other type stands for itself."""
-_DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
+_DECIMAL_TYPE = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 _ABOUT_NUMBERS = frozenset({"decimal", "thousands"})
-_IN_MEMORY = frozenset({"frame", "lazy frame"})
 
 
 def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) -> str:
@@ -46,9 +45,10 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     if declared is None:
         # Nothing is read: a stream of answers that the caller computes.
         return ""
-    if source.kind in _IN_MEMORY:
-        # Rows decide the type of a frame's column, and its values are read alike whatever type it has
-        # (`frames`). So the type must not decide whether a charge is refused.
+    if source.identity is None or source.identity.startswith("name:"):
+        # Rows may decide the type of a column in memory, as pandas, a reader of CSV that guesses, or the plan
+        # of a relation does, and values have the same texts whatever type they have (`frames`). So the type
+        # must not decide whether a charge is refused.
         return "values in memory"
     kind = _name_kind(declared)
     if not source.texts:
@@ -71,7 +71,8 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
 def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
     """Return the options that say nothing of the column of the unit; all others, also later ones, count."""
     # The type of the column itself is said beside them.
-    idle = {"types"}
+    # Nor does it matter whose lines are dropped: those that are left are read alike.
+    idle = {"types", "ragged"}
     engine = declared_types(form)[column].engine if column in form.types else "VARCHAR"
     if engine == "VARCHAR":
         idle |= _ABOUT_NUMBERS
@@ -81,10 +82,10 @@ def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
 
 
 def _name_kind(declared: str) -> str:
-    for name, types in _KINDS:
+    for name, types in _SAME_TEXTS:
         if types.fullmatch(declared):
             return name
-    decimal = _DECIMAL.fullmatch(declared)
+    decimal = _DECIMAL_TYPE.fullmatch(declared)
     # All digits behind the point are written, so their number decides; how many stand before it does not.
     return declared.lower() if decimal is None else f"decimal of {decimal[1]} digits"
 

@@ -188,9 +188,9 @@ class Pages:
         known = patiently(self.account).reading
         if known and known != reading:
             raise LedgerConflict(
-                f"Account {self.name!r} adds up releases that read its {self.facts.unit} as {known}, but this "
-                f"release reads it as {reading}: by these, two rows may be of one person or of two. Declare "
-                "that column as before, or make another account, whose budget adds to this one's. "
+                f"Account {self.name!r} adds up releases that read its unit ({self.facts.unit}) as {known}, "
+                f"but this release reads it as {reading}: by these, two rows may be of one person or of two. "
+                "Declare it as before, or make another account, whose budget adds to this one's. "
                 f"{then}"
             )
         self._seen = self.facts._replace(reading=known)

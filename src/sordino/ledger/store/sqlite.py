@@ -287,9 +287,10 @@ def _narrow_journal(descriptor: int, journal: str) -> None:
     """Take from the journal, which holds old pages, the rights that the file was left without since."""
     # SQLite gives a new journal those of the file. One that is another user's is that user's to narrow.
     with suppress(OSError):
-        there, own = os.stat(journal).st_mode, os.fstat(descriptor).st_mode
-        if there & ~own & 0o777:
-            Path(journal).chmod(there & own & 0o777)
+        beside, own = Path(journal), os.fstat(descriptor).st_mode
+        rights = beside.stat().st_mode
+        if rights & ~own & 0o777:
+            beside.chmod(rights & own & 0o777)
 
 
 def _adopt_lone_file(kept: _OpenFile, path: str) -> Beside:
