@@ -98,7 +98,14 @@ def test_hardly_more_is_said_than_is_true():
 @pytest.mark.parametrize(
     ("epsilon", "most"),
     [
-        *(("0.3", "1.4"), ("1", "2.8"), ("10", "956.7"), ("11", "983.6"), ("20", "999.998"), ("100", "1,000")),
+        *(
+            ("0.3", "1.4"),
+            ("1", "2.8"),
+            ("10", "956.7"),
+            ("11", "983.6"),
+            ("20", "999.998"),
+            ("100", "1,000"),
+        ),
         ("1e90", "1,000"),
     ],
 )
@@ -110,7 +117,13 @@ def test_what_is_said(epsilon, most):
 
 @pytest.mark.parametrize(
     ("chance", "shown"),
-    [("1e-6", "1 in 1,000,000"), ("1.5e-5", "1 in 66,000"), ("0.9", "1 in 1"), ("1/3", "1 in 3"), ("1e-20", "1 in 1e20")],
+    [
+        ("1e-6", "1 in 1,000,000"),
+        ("1.5e-5", "1 in 66,000"),
+        ("0.9", "1 in 1"),
+        ("1/3", "1 in 3"),
+        ("1e-20", "1 in 1e20"),
+    ],
 )
 def test_a_chance_is_said_as_one_in_so_many_and_never_less(chance, shown):
     said = odds.say_odds(Fraction(1), bound=odds.Bound(Fraction(1), Fraction(chance)))

@@ -134,7 +134,9 @@ def likeliest(ledger, loss):
     low, high = mpmath.mpf(0), 1 / ratio
     for _ in range(120):
         middle = (low + high) / 2
-        fits = middle * ratio < 1 and TwoPoint(ratio, middle).divergence(order) <= limit - mpmath.mpf(10) ** -12
+        fits = (
+            middle * ratio < 1 and TwoPoint(ratio, middle).divergence(order) <= limit - mpmath.mpf(10) ** -12
+        )
         low, high = (middle, high) if fits else (low, middle)
     return TwoPoint(ratio, low)
 
@@ -158,7 +160,9 @@ def test_what_was_said_before_is_convicted_by_a_count(tmp_path):
     assert breaks(old(1, 1e-6), law)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "times"), [(1, 1e-6, 58.4), (3, 1e-6, 22.9), (8, 1e-6, 10.6), (1, 1e-9, 93)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "times"), [(1, 1e-6, 58.4), (3, 1e-6, 22.9), (8, 1e-6, 10.6), (1, 1e-9, 93)]
+)
 def test_the_likeliest_release_just_above_epsilon(tmp_path, epsilon, delta, times):
     """It is taken on, convicts the sentence that there was, and keeps the one that there is."""
     ledger = open_account(tmp_path, epsilon, delta)
@@ -175,7 +179,9 @@ def test_the_likeliest_release_just_above_epsilon(tmp_path, epsilon, delta, time
 @pytest.mark.parametrize(("epsilon", "delta"), ACCOUNTS)
 def test_no_release_at_any_loss_breaks_the_sentence_and_some_reach_it(tmp_path, epsilon, delta):
     ledger = open_account(tmp_path, epsilon, delta)
-    bound = bound_account(Fraction(repr(epsilon)), Fraction(repr(delta)), order=ledger.statement().renyi.order)
+    bound = bound_account(
+        Fraction(repr(epsilon)), Fraction(repr(delta)), order=ledger.statement().renyi.order
+    )
     loss, said = mpmath.mpf(bound.loss.numerator) / bound.loss.denominator, say(ledger)
     for more in (0, 0.01, 0.05, 0.2, 0.5, 1, 2):
         law = likeliest(ledger, loss + more).law()
@@ -252,7 +258,9 @@ def test_a_share_says_no_more_than_the_whole(tmp_path, meter):
     limit = ledger.statement().limit / 2
     share = ledger.grant("team", limit, failures=Fraction(1, 10**6))
     loss, chance = read(say(share))
-    rho = Fraction(math.floor(limit * 10**9), 10**9) / (share.statement().renyi.order if meter == "renyi" else 1)
+    rho = Fraction(math.floor(limit * 10**9), 10**9) / (
+        share.statement().renyi.order if meter == "renyi" else 1
+    )
     law = both(failing(0, 1e-6, 0.5), gaussian_count(rho))
     assert chance_of_more(law, loss) <= chance
 
@@ -281,6 +289,8 @@ def test_an_account_of_no_known_kind_says_what_every_delta_means(changes):
         assert not breaks(said, failing(1, 1e-6, more))
 
 
-@pytest.mark.parametrize("changes", [{"delta": 2}, {"delta": "x"}, {"renyi": {"failures_limit": 1e-6}}, {"epsilon": None}])
+@pytest.mark.parametrize(
+    "changes", [{"delta": 2}, {"delta": "x"}, {"renyi": {"failures_limit": 1e-6}}, {"epsilon": None}]
+)
 def test_an_account_that_is_none_says_nothing(changes):
     assert say_promise({"epsilon": 1.0, "delta": 1e-6, "meter": "renyi"} | changes) == ""

@@ -33,8 +33,8 @@ from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
-from sordino.ledger.amounts import count_deltas
 from sordino.ledger.account.identity import has_no_place
+from sordino.ledger.amounts import count_deltas
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ _account_options = gather(
         type=NUMBER,
         default="0",
         show_default=True,
-        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and selections of "
-        "top from a list as without it; of other kinds it may be fewer.",
+        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and selections "
+        "of top from a list as without it; of other kinds it may be fewer.",
     ),
     click.option(
         "--failures",
@@ -498,6 +498,6 @@ def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[s
     each = Fraction(1, 10 ** (len(str(math.ceil(1 / whole) - 1))))
     many, more = (f"{count_deltas(whole - used, one):,}" for one in (each, each / 10))
     return [
-        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with labels that nobody "
-        f"listed still fit: {many} at --delta {float(each):g}, or {more} at {float(each / 10):g}."
+        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with labels that "
+        f"nobody listed still fit: {many} at --delta {float(each):g}, or {more} at {float(each / 10):g}."
     ]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sordino.charts.figure import as_number
 from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.cost.odds import bound_account, say_odds, say_odds_of
@@ -60,7 +59,11 @@ def say_spent(told: Told) -> str:
         return "What all of its looks cost together is not known." if _has_looks(told) else ""
     spent = "All of its looks" if _has_looks(told) else "It"
     known = rho < _LARGEST_RHO
-    odds = say_odds_of(ApproximateZCDP(rho=rho, delta=failing)) if known else "It has no epsilon that always holds."
+    odds = (
+        say_odds_of(ApproximateZCDP(rho=rho, delta=failing))
+        if known
+        else "It has no epsilon that always holds."
+    )
     return f"{spent} spent rho {say_number(rho)}. {odds}"
 
 
