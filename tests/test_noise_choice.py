@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -262,6 +263,60 @@ def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, e
         for _ in range(wanted):
             asked.count_distinct_units(epsilon=float(each))
     ledger.verify().raise_if_broken()
+
+
+KINDS = {
+    "histogram": lambda asked, noise: asked.histogram("item", epsilon=0.25, domain=DOMAIN, noise=noise),
+    "top": lambda asked, noise: asked.top_k(
+        "item",
+        k=2,
+        epsilon=0.25,
+        domain=DOMAIN,
+        **({} if noise is None else {"noise": "exponential", "measure_noise": noise}),
+    ),
+    "variance": lambda asked, _: asked.variance("number", epsilon=0.25, lower=0, cap=100),
+    "mean of groups": lambda asked, noise: asked.mean(
+        "number", epsilon=0.25, lower=0, cap=100, by="item", domain=DOMAIN[:3], noise=noise
+    ),
+    "above": lambda asked, _: asked.above("item", threshold=3, positives=2, epsilon=0.25, domain=DOMAIN),
+}
+
+
+def how_many_fit(ledger, visits, kind, noise=None):
+    """Return how many of four releases fit, a histogram and three of a kind."""
+    with session(visits, ledger, max_rows=10) as asked:
+        for place, one in enumerate(["histogram", kind, kind, kind]):
+            try:
+                KINDS[one](asked, noise)
+            except BudgetExceeded:
+                return place
+    return 4
+
+
+def documented():
+    """Return how many of four fit, as the page says it."""
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "share-one-ledger.md").read_text(encoding="utf-8")
+    table = page.partition("| of four |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    return {kind: int(number) for kinds, number in rows for kind in kinds.split(", ")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(2)
+def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, kind):
+    """Only what follows the rule in all of its parts fits as often as on a pure account; with pure noise everything does."""
+    taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
+    assert documented()[kind] == taken
+    assert (taken == 4) == (kind in {"histogram", "top"})
+    assert how_many_fit(account(tmp_path / "p.db", epsilon=1, delta=1e-6), visits, kind, "laplace") == 4
+    assert how_many_fit(account(tmp_path / "q.db", epsilon=1), visits, kind) == 4
+
+
+def test_an_account_of_rhos_takes_fewer_large_ones():
+    """As the page says: 4 of epsilon .1 in (1, 1e-6)."""
+    budget, each = sd.Budget(epsilon=1, delta=1e-6, meter="zcdp"), sd.cost.Pure(epsilon=Fraction(1, 10))
+    asked = exact_amounts(each, Meter("zcdp")).rounded_up()
+    assert budget.limits.count_more(Sums(), asked) == 4
 
 
 @pytest.mark.parametrize("meter", BUDGETS)

@@ -8,6 +8,9 @@ import duckdb
 import psycopg
 import pytest
 
+from sordino.cost import Approximate
+from sordino.errors import BudgetExceeded
+from sordino.ledger import Ledger
 from support.postgres import own_server
 
 URL = ("--ledger", "budget.db", "--account", "shop")
@@ -169,3 +172,30 @@ def test_a_table_of_a_server_is_asked_for(create, table, tmp_path):
     missing = table.rpartition("#")[0] + "#nowhere"
     assert_refused(create(source=missing), tmp_path, 4)
     assert create(source=table).code == 0
+
+
+@pytest.mark.parametrize("meter", ["renyi", "zcdp"])
+@pytest.mark.parametrize(
+    ("failures", "words", "each", "many"),
+    [
+        ("5e-6", "nobody listed still fit: 5 at --delta 1e-06, or 50 at 1e-07.", "1e-6", 5),
+        ("3e-7", "nobody listed still fit: 3 at --delta 1e-07, or 30 at 1e-08.", "1e-7", 3),
+        ("1e-6", "nobody listed still fit: 1 at --delta 1e-06, or 10 at 1e-07.", "1e-7", 10),
+    ],
+)
+def test_how_many_releases_may_fail_is_said(create, sordino, tmp_path, meter, failures, words, each, many):
+    """As many fit as a new account says, and not one more; `show` counts what is left."""
+    made = create("--delta", "1e-5", "--failures", failures, "--meter", meter, "--format", "table")
+    assert words in made.out
+    ledger = Ledger.open(tmp_path / "budget.db", account="shop")
+    for _ in range(many):
+        ledger.reserve(Approximate(epsilon=0.001, delta=float(each)))
+    shown = sordino("ledger", "show", *URL, "--format", "table")
+    assert "still fit: 0 at --delta" in shown.out
+    assert "or 0 at" in shown.out
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(Approximate(epsilon=0.001, delta=float(each)))
+
+
+def test_an_account_that_keeps_no_delta_says_nothing_of_it(create):
+    assert "nobody listed" not in create("--delta", "1e-5", "--format", "table").out

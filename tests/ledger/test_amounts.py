@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ledger.fakes import REAL, Mechanism, Result, make, spent
-from sordino.cost import ZCDP, Pure, repeat
+from sordino.cost import ZCDP, ApproximateZCDP, Pure, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, canonical_source, canonical_unit
 from sordino.ledger.account.changes import parameters_of
@@ -41,6 +42,71 @@ def test_the_message_names_what_is_needed_and_what_remains(tmp_path):
         "This release needs epsilon 0.5 but 0.15 remains in account 'orders'. Nothing was read or released."
     )
     assert ledger.statement().charges == ()
+
+
+@pytest.mark.parametrize("parts", [3, 6, 7, 9, 11, 700])
+def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
+    ledger = make(tmp_path / "budget.db", 1)
+    whole = Pure(epsilon=Fraction(1, parts))
+    # One charge for all but the last, rounded up once for each: as many charges would be slow.
+    for _ in range(min(parts, 11) - 1):
+        ledger.reserve(whole)
+    if parts > 11:
+        ledger.reserve(Pure(epsilon=(parts - 11) * Fraction(math.ceil(Fraction(10**9, parts)), 10**9)))
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve(whole)
+    found = re.search(r"Ask for ([0-9.]+), or give parts of at most 9 decimals", str(refused.value))
+    ledger.reserve(Pure(epsilon=Fraction(found[1])))
+    assert ledger.remaining == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent"),
+    [
+        ({"epsilon": 1, "delta": 1e-6}, [Pure(epsilon=0.6)]),
+        ({"epsilon": 1, "delta": 1e-6}, [ZCDP(rho=0.01)]),
+        ({"epsilon": 1, "delta": 1e-6}, [Pure(epsilon=0.01)] * 50),
+        ({"epsilon": 3, "delta": 1e-6, "failures": 5e-7}, [ZCDP(rho=0.1), Pure(epsilon=0.2)]),
+        ({"epsilon": 1, "delta": 1e-6, "meter": "zcdp"}, [ZCDP(rho=0.01)]),
+        ({"epsilon": 1, "delta": 1e-6, "failures": 5e-7, "meter": "zcdp"}, [ZCDP(rho=0.02)]),
+    ],
+)
+@pytest.mark.parametrize("asked", [Pure(epsilon=5), ZCDP(rho=2), ApproximateZCDP(rho=2, delta=1e-7)])
+def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, spent, asked):
+    """Hardly more does not."""
+    ledger = make(tmp_path / "budget.db", **budget)
+    for cost in spent:
+        ledger.reserve(cost)
+    fails = isinstance(asked, ApproximateZCDP)
+    with pytest.raises(InvalidParameter if fails and keeps_no_deltas(budget) else BudgetExceeded) as refused:
+        ledger.reserve(asked)
+    found = re.search(r" A release of epsilon ([0-9.]+) fits\. Nothing was read", str(refused.value))
+    if fails and not budget.get("failures"):
+        # A delta is what lacks.
+        assert found is None
+        return
+    if found is None:
+        # There is no room for any: what was asked for has no epsilon, and divergences are used up.
+        assert not isinstance(asked, Pure)
+        assert ledger.remaining < Fraction(1, 100)
+        return
+    fitting, more = Fraction(found[1]), Fraction(1, 10**9)
+    # Where what was asked for has no epsilon, epsilons count no more: then only the other sum lets one in.
+    beside = [] if isinstance(asked, Pure) else [ZCDP(rho=Fraction(1, 10**18))]
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve([Pure(epsilon=fitting + 100 * more), *beside])
+    ledger.reserve(Pure(epsilon=fitting))
+
+
+def keeps_no_deltas(budget):
+    return budget.get("meter") == "zcdp" and not budget.get("failures")
+
+
+def test_a_share_that_does_not_fit_names_no_release(tmp_path):
+    ledger = make(tmp_path / "budget.db", epsilon=1, delta=1e-6)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.grant("team", 50, pure=3)
+    assert "fits" not in str(refused.value)
 
 
 def test_a_third_is_charged_up_and_budgeted_down(tmp_path):

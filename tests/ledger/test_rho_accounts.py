@@ -173,7 +173,8 @@ def test_as_many_releases_fit_as_both_sums_have_room_for(place):
     # What cannot fail still fits, up to the last billionth of rho.
     rest = ledger.remaining
     with pytest.raises(
-        BudgetExceeded, match=r"needs rho 0\.0\d+ but 0\.0\d+ remains in account 'orders'. Nothing"
+        BudgetExceeded,
+        match=r"needs rho 0\.0\d+ but 0\.0\d+ remains in account 'orders'. A release of epsilon 0\.\d+ fits. Nothing",
     ):
         ledger.reserve(ZCDP(rho=rest + Fraction(1, NANO)))
     ledger.reserve(ZCDP(rho=rest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +34,7 @@ from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import has_no_place
+from sordino.ledger.amounts import count_deltas
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ _account_options = gather(
         type=NUMBER,
         default="0",
         show_default=True,
-        help="Its delta: above 0 many more releases fit, and never fewer.",
+        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and selections "
+        "of top from a list as without it; of other kinds it may be fewer.",
     ),
     click.option(
         "--failures",
@@ -87,7 +90,7 @@ _account_options = gather(
         "--meter",
         type=click.Choice(["pure", "zcdp", "renyi"]),
         help="How charges add up: epsilons (the default without --delta), Renyi divergences with epsilons "
-        "beside them (the default with it), or rhos.",
+        "beside them (the default with it), or rhos, of which fewer large releases fit.",
     ),
     ADJACENCY,
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
@@ -447,7 +450,7 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
         # What all of it may teach a reader, once it is spent.
         *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
         *_say_renyi(statement),
-        *_say_failures(statement.get("failures")),
+        *_say_failures(statement.get("failures"), "limit", "spent"),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
     ]
@@ -487,11 +490,18 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
             f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at delta "
             f"{statement['delta']:.12g}; of the divergences {used:.3g} %."
         )
-    return notes + _say_failures({"limit": sums["failures_limit"], "spent": sums["failures_spent"]})
+    return notes + _say_failures(sums, "failures_limit", "failures_spent")
 
 
-def _say_failures(sums: dict[str, Any] | None) -> list[str]:
+def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[str]:
     """Return what the account says of the deltas of releases, if it keeps a part of its own for them."""
-    if not sums or not sums["limit"]:
+    if not sums or not sums[limit]:
         return []
-    return [f"Deltas of releases: {sums['spent']:.6g} of {sums['limit']:.6g}."]
+    whole, used = (Fraction(sums["exact"][name]) for name in (limit, spent))
+    # Examples: the largest power of ten that fits into all of it, and a tenth of that.
+    each = Fraction(1, 10 ** (len(str(math.ceil(1 / whole) - 1))))
+    many, more = (f"{count_deltas(whole - used, one):,}" for one in (each, each / 10))
+    return [
+        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with labels that "
+        f"nobody listed still fit: {many} at --delta {float(each):g}, or {more} at {float(each / 10):g}."
+    ]

@@ -59,8 +59,9 @@ class Budget:
         account is epsilon-private, and mechanisms with a proof for each transcript give back what they did
         not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon, delta): many small releases
         cost less, and nothing that was drawn comes back [feldman2021]. "renyi" adds Rényi divergences at one
-        order *and* pure epsilons; either sum within its limit is enough, so that it is never worse than the
-        other two (docs/proofs/renyi-accounts.md).
+        order *and* pure epsilons; either sum within its limit is enough, so that it takes every list of costs
+        that the other two take (docs/proofs/renyi-accounts.md). Which costs the releases of a session have
+        depends on the account (docs/proofs/noise-choice.md).
     failures : number
         In [0, delta), on an account with a delta: the part of it that is kept for releases that may fail with
         a delta of their own, such as `cost.Approximate`. These deltas add up, and never come back. The rest
@@ -228,6 +229,11 @@ def nano_up(amount: Fraction) -> int:
 def nano_down(amount: Fraction) -> int:
     """Return an exact amount in whole billionths, rounded down: what it allows."""
     return math.floor(amount * NANO)
+
+
+def count_deltas(left: Fraction, each: Fraction) -> int:
+    """Return how many releases with a delta each fit into what is left of an account for deltas."""
+    return math.floor(left * ATTO) // math.ceil(each * ATTO)
 
 
 def amount_of(nano: int) -> Fraction:

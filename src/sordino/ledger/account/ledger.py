@@ -14,7 +14,7 @@ from sordino.ledger.account.changes import give_up, grant_share, id_of_run, para
 from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
-from sordino.ledger.account.pages import Pages, names
+from sordino.ledger.account.pages import RELEASE, Pages, names
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.publishing import check_statement, publish
@@ -641,7 +641,7 @@ class Ledger:
             while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
                 self._refuse_taken(run)
                 self._pages.check_reading(reading, then=NOTHING_READ)
-                self._pages.refuse(worst.rounded_up(), what="This release", then=NOTHING_READ)
+                self._pages.refuse(worst.rounded_up(), what=RELEASE, then=NOTHING_READ)
         except LedgerConflict:
             # No two charges have one id, and that of a run follows from its name.
             self._refuse_taken(run)

@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import text
+from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.amounts import MEASURES, decimal
+from sordino.ledger.amounts import MEASURES, amount_of, decimal, exact_amounts
 from sordino.ledger.history import (
     Account,
     ChargeRow,
@@ -23,11 +24,14 @@ from sordino.ledger.history import (
     json_of,
     linked,
 )
-from sordino.ledger.renyi import ATTO, Sums
+from sordino.ledger.renyi import ATTO, LARGEST, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
 from sordino.sheet import FORM, Sheet
 
 _EVENTS_AT_ONCE = 5_000  # events that are held in memory
+RELEASE = "This release"
+# Each charge is rounded up to a billionth: what lacks to so many of them was taken by that.
+_ROUNDED = 1_000
 
 
 @final
@@ -208,7 +212,9 @@ class Pages:
                 f"Account {self.name!r} was converted into {row.successor!r}, which goes on for it. {then}"
             )
         if not row.limits.admits(row.sums, needed):
-            raise BudgetExceeded(f"{what} needs {_write_lack(row, needed)} in account {self.name!r}. {then}")
+            lack = f"{what} needs {_write_lack(row, needed)} in account {self.name!r}."
+            fits = _write_fitting(row, needed) if what == RELEASE else ""
+            raise BudgetExceeded(f"{lack}{fits} {then}")
 
 
 def _write_lack(row: Account, needed: Sums) -> str:
@@ -227,6 +233,34 @@ def _write_lack(row: Account, needed: Sums) -> str:
     order = f"{float(Fraction(row.alpha)):.6g}"
     asked = f"divergence {decimal(needed.main)} at order {order} ({pure})"
     return f"{asked} but divergence {rest} and {left} remain"
+
+
+def _write_fitting(row: Account, needed: Sums) -> str:
+    """Return which epsilon would fit, as a sentence; nothing where what remains says it already."""
+    limits, spent, meter = row.limits, row.sums, row.meter_at_order
+    if spent.failing > limits.failing - needed.failing:
+        return ""
+    if meter.name == "pure":
+        left = limits.main - spent.main
+        if left <= 0 or needed.main - left > _ROUNDED:
+            return ""
+        return f" Ask for {decimal(left)}, or give parts of at most 9 decimals, which are not rounded up."
+
+    def fits(epsilon: int) -> bool:
+        asked = exact_amounts(Pure(epsilon=amount_of(epsilon)), meter).rounded_up()
+        # Where something else was asked for than pure noise, epsilons may count no more.
+        return limits.admits(
+            spent, asked._replace(failing=needed.failing, impure=asked.impure | needed.impure)
+        )
+
+    # A release of an epsilon adds no more than a pure one, whatever noise it gets.
+    low, high = 0, 1
+    while high <= LARGEST and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return f" A release of epsilon {decimal(low)} fits." if low else ""
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

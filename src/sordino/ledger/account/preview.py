@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.ledger.account.changes import request
-from sordino.ledger.account.pages import Pages
+from sordino.ledger.account.pages import RELEASE, Pages
 from sordino.ledger.amounts import amount_of
 from sordino.ledger.renyi import ATTO
 
@@ -95,7 +95,7 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
     row = pages.account()
     limits, spent = row.limits, row.sums
     if row.successor or not limits.admits(spent, asked):
-        pages.refuse(asked, what="This release", then="Nothing was read or released.")
+        pages.refuse(asked, what=RELEASE, then="Nothing was read or released.")
     after = spent.plus(asked)
     counts_epsilons = row.meter_name == "renyi" and limits.pure >= 0
     return Preview(

@@ -2,7 +2,8 @@
 
 All of it is public: the numbers of the account and the parameters of a release.
 Claim: where every release follows these rules, an account with a delta takes every list of epsilons that a
-pure account of the same epsilon takes. Proof: docs/proofs/noise-choice.md.
+pure account of the same epsilon takes. Releases with parts that have no other noise than pure noise may cost
+more than the rules allow. Proof: docs/proofs/noise-choice.md, which names them.
 """
 
 from __future__ import annotations

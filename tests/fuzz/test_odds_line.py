@@ -1,0 +1,61 @@
+"""What a search spent is a part of its release: a sentence on stderr may follow it, and nothing else that depends on rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fuzz.questions import Question
+from fuzz.releases import released, without_odds
+from sordino.cli import write
+
+ABOVE = {"how": "command", "name": "above", "epsilon": "8", "threshold": "100"}
+SCHEMA = pa.schema([("u", pa.string()), ("g", pa.string())])
+QUESTION = Question(kind="items", unit="u", item="g", domain={"list": ["a", "b"]})
+
+
+def seen(folder, release, rows):
+    """Return what the fuzzer takes for public of a table with so many units of one label."""
+    folder.mkdir()
+    table = pa.table({"u": [f"u{row}" for row in range(rows)], "g": ["a"] * rows}, schema=SCHEMA)
+    pq.write_table(table, folder / "t.parquet")
+    return released(
+        SimpleNamespace(target=folder / "t.parquet", csv=None), QUESTION, release, folder, "HIDDEN"
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "table"])
+@pytest.mark.parametrize("ledger", [False, True])
+def test_the_odds_of_a_search_follow_its_release(tmp_path, form, ledger):
+    """A label far above the threshold is found, and spends more than none: the sentence says the epsilon of the release."""
+    release = ABOVE | {"format": form, "ledger": ledger}
+    none, many = (seen(tmp_path / str(rows), release, rows) for rows in (0, 1000))
+    assert none.public == many.public
+    assert "exit 0" in none.public
+
+
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_odds_of_anything_else_are_found(tmp_path, monkeypatch, form):
+    """Broken twin: the sentence knows more than the release says: how much was found, told in another epsilon."""
+
+    def leaky(sheet, run):
+        write.say(f"At epsilon {len(sheet.rows) + 20}, someone who thought so")
+
+    monkeypatch.setattr(write, "_say_odds", leaky)
+    release = ABOVE | {"format": form, "ledger": False}
+    none, many = (seen(tmp_path / str(rows), release, rows) for rows in (0, 1000))
+    assert none.public != many.public
+
+
+def test_odds_stay_where_they_are_not_those_of_the_release():
+    err = "A note.\nAt epsilon 0.5, someone who thought something.\n"
+    assert without_odds(err, "Spent: epsilon 0.5. Protects", "table", asked=1) == "A note.\n\n"
+    assert without_odds(err, '{"epsilon": 0.5, "x": 1}', "json", asked=1) == "A note.\n\n"
+    assert without_odds(err, "item,estimate", "csv", asked=1) == "A note.\n\n"
+    assert without_odds(err, "Spent: epsilon 0.6. Protects", "table", asked=1) == err
+    assert without_odds(err, '{"epsilon": null}', "json", asked=1) == err
+    assert without_odds(err, "item,estimate", "csv", asked=0.4) == err
+    assert without_odds("A note.\n", "Spent: epsilon 0.5.", "table", asked=1) == "A note.\n"
