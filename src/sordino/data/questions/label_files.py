@@ -127,7 +127,9 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
         return names[0]
     if wanted is None or wanted not in names:
         if not names:
-            raise DataSourceError(f"The domain file must have a header line; {path} has none.")
+            raise DataSourceError(
+                f"The domain file must begin with a line that holds something; {path} does not."
+            )
         raise InvalidParameter(
             f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
             f"{did_you_mean(wanted, names)}"

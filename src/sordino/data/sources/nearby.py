@@ -46,8 +46,11 @@ def find_origin(path: Path) -> str:
         return "is no ordinary file"
     if not stat.S_ISREG(about.st_mode) or not os.path.samestat(about, same):
         return "is no ordinary file"
-    if any(one.is_relative_to(top) for one in _list_names(path) for top in _OF_THE_MACHINE):
-        return "belongs to the machine"
+    # What the system tells of a process has no size, wherever it is mounted.
+    if not about.st_size or any(
+        one.is_relative_to(top) for one in _list_names(path) for top in _OF_THE_MACHINE
+    ):
+        return "is empty, or belongs to the machine"
     for folder in (folder for one in _list_names(path) for folder in one.parents):
         if (
             folder.name in _WAREHOUSES
