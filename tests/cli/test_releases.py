@@ -179,6 +179,86 @@ def test_notices_are_constant(top, account):
     assert top().err == ""
 
 
+# ---- files of labels ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare(top, tmp_path):
+    """`sordino top` with a list of labels that has no header line."""
+    (tmp_path / "bare.csv").write_text("tea\nrice\nsalt\n", encoding="utf-8")
+
+    def call(*flags, **changes):
+        return top(*flags, **{"domain": tmp_path / "bare.csv", "domain_column": None} | changes)
+
+    return call
+
+
+def test_a_list_says_how_many_labels_it_has_and_which_line_named_them(bare, account):
+    taken = "column tea, 2 labels; its first line was taken for the header: 'tea'"
+    table = bare("--no-quiet", "--format", "table", *account)
+    # Before the charge, and with the figures.
+    assert taken in table.err.partition("At epsilon")[0]
+    assert taken in table.out
+    assert taken in bare().json["domain"]
+    assert taken in bare("--dry-run", "--format", "table").out
+    assert taken in bare("--dry-run").json["domain"]
+    assert "tea" not in [row["item"] for row in bare().json["rows"]]
+
+
+def test_a_list_without_a_header_keeps_its_first_label(bare, top, tmp_path):
+    said = bare("--domain-no-header").json
+    assert said["domain"].endswith("bare.csv, column 1, 3 labels")
+    assert said["rows"][0]["item"] == "tea"
+    # The columns are numbered.
+    (tmp_path / "wide.csv").write_text("1,tea\n2,rice\n", encoding="utf-8")
+    wide = {"domain": tmp_path / "wide.csv"}
+    assert bare("--domain-no-header", **wide, domain_column=2).json["rows"][0]["item"] == "tea"
+    for column in (None, "tea", 3, 0):
+        refused = bare("--domain-no-header", **wide, domain_column=column)
+        assert (refused.code, refused.out) == (2, "")
+        assert "'1', '2'" in refused.err
+
+
+def test_a_header_that_is_no_line_of_a_file_is_refused(bare, tmp_path):
+    import duckdb
+
+    duckdb.sql(f"COPY (SELECT 'tea' AS name) TO '{tmp_path / 'list.parquet'}'")
+    refused = bare("--domain-no-header", domain=tmp_path / "list.parquet")
+    assert refused.code == 2
+    assert "Parquet file names its columns" in refused.err
+    other = bare("--domain-no-header", domain=None, domain_range="0:3")
+    assert other.code == 2
+    assert "--domain-no-header needs --domain" in other.err
+
+
+def test_a_query_opens_the_files_that_were_named(top, tmp_path):
+    query = f"SELECT name FROM '{tmp_path / 'items.csv'}' WHERE code < 3"
+    asked = {"domain": None, "domain_column": None, "domain_sql": query}
+    refused = top(**asked)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--domain-sql-file FILE" in refused.err
+    named = top("--domain-sql-file", tmp_path / "items.csv", **asked)
+    assert [row["item"] for row in named.json["rows"]] == ["tea", "rice"]
+    assert named.json["domain"] == f"sql over {tmp_path / 'items.csv'}"
+    (tmp_path / "more.csv").write_text("name\nsalt\n", encoding="utf-8")
+    both = f"{query} UNION ALL SELECT name FROM '{tmp_path / 'more.csv'}'"
+    files = ("--domain-sql-file", tmp_path / "items.csv", "--domain-sql-file", tmp_path / "more.csv")
+    assert top(*files, **asked | {"domain_sql": both}, k=3).json["rows"][2]["item"] == "salt"
+    # What lies beside the source under its name is none of them, also in a dry run.
+    (tmp_path / "orders.csv.bak").write_text("name\nsecret\n", encoding="utf-8")
+    for flags in ((), ("--dry-run",)):
+        for changes in (
+            asked | {"domain_sql_file": tmp_path / "orders.csv.bak"},
+            {"domain": tmp_path / "orders.csv.bak", "domain_column": None},
+        ):
+            refused = top(*flags, **changes)
+            assert (refused.code, refused.out) == (2, "")
+            assert "must not be made of the rows of the source" in refused.err
+    alone = top("--domain-sql-file", tmp_path / "items.csv")
+    assert alone.code == 2
+    assert "--domain-sql-file needs --domain-sql" in alone.err
+
+
 def test_sources_of_every_kind(top, orders, tmp_path):
     import duckdb
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sordino.data import Domain, PrivacyUnit, open_source
+from sordino.data.sources.engine import make_folder
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsafePredicate
 from sordino.session import Session
 
@@ -101,7 +102,7 @@ BESIDE = [
     "orders.bak",
     "orders.idx",
     "orders.parquet",
-    "orders.parquet/part-0.parquet",
+    "orders.delta/part-0.parquet",
     "orders_1.csv",
     "orders-2.csv",
     "orders (1).csv",
@@ -113,22 +114,22 @@ BESIDE = [
 ]
 
 
-@pytest.mark.parametrize("name", BESIDE)
 @pytest.mark.parametrize("path", ["data/orders.csv", "data/or*.csv", "data/orders.cs?"])
-def test_what_programs_write_beside_a_file_is_no_list(place, name, path):
+def test_what_programs_write_beside_a_file_is_no_list(place, path):
     (place / "data").mkdir()
     (place / "data" / "orders.csv").write_text("item\na\n")
     source = open_source(path)
-    file = place / "data" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("item\nsecret\n")
-    for domain in (
-        Domain.from_file(file),
-        Domain.from_sql("SELECT 'a'", files=[file]),
-        Domain.from_file(f"data/../data/{name}"),
-    ):
-        with pytest.raises(UnsafePredicate, match=TIED):
-            domain.resolve(source)
+    for name in BESIDE:
+        file = place / "data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("item\nsecret\n")
+        for domain in (
+            Domain.from_file(file),
+            Domain.from_sql("SELECT 'a'", files=[file]),
+            Domain.from_file(f"data/../data/{name}"),
+        ):
+            with pytest.raises(UnsafePredicate, match=TIED):
+                domain.resolve(source)
 
 
 @pytest.mark.parametrize(
@@ -335,6 +336,7 @@ def query(place):
     (place / "items.csv").write_text("item\na\nc\n")
     (place / "secret.csv").write_text("item\nsecret\n")
     (place / "ITEMS.CSV").write_text("item\nsecret\n")
+    (place / "pub.db").write_text("item\nq\n")
     (place / "soft.csv").symlink_to("secret.csv")
     (place / "also.csv").symlink_to("items.csv")
     pl.DataFrame({"item": ["p"]}).write_parquet("pub.parquet")
@@ -382,6 +384,10 @@ def test_a_query_opens_what_was_named(query, text, labels):
     [
         "FROM 'secret.csv'",
         "FROM secret.csv",
+        "SELECT item FROM 'secret.csv' WHERE 1 = (WITH \"secret.csv\" AS (SELECT 1) SELECT 1)",
+        "SELECT item FROM 'soft.csv' WHERE 1 = (WITH \"soft.csv\" AS (SELECT 1) SELECT 1)",
+        "FROM read_csv(path := 'secret.csv')",
+        "FROM read_csv(delim = ',', 'secret.csv')",
         "FROM 'ITEMS.CSV'",
         "FROM 'soft.csv'",
         "FROM 'nowhere.csv'",
@@ -410,7 +416,6 @@ def test_a_query_opens_what_was_named(query, text, labels):
         "SELECT file FROM glob('secret.csv')",
         "SELECT Delimiter FROM sniff_csv('secret.csv')",
         "SELECT item FROM read_json('secret.csv')",
-        "SELECT item FROM read_duckdb('secret.csv')",
         "SELECT item FROM parquet_scan('D/part-0.parquet')",
         "SELECT stats_max_value FROM parquet_metadata('D/_metadata')",
         "SELECT file_name FROM parquet_schema('D/_metadata')",
@@ -457,6 +462,12 @@ def test_a_query_opens_nothing_else(query, text):
         "SELECT table_name FROM information_schema.tables",
         "FROM query('SELECT current_setting(''threads'')')",
         "FROM query_table('items.csv')",
+        "SELECT item FROM read_duckdb('pub.db')",
+        "FROM 'pub.db'",
+        "WITH d AS (DELETE FROM 'items.csv' RETURNING 1) FROM d",
+        "SELECT 1" + " + 1" * 5000,
+        "SELECT " + "(" * 900 + "1.5e0" + ")" * 900,
+        "SELECT 1 WHERE " + "1 IN (SELECT " * 300 + "2" + ")" * 300,
         "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
         "PRAGMA version",
         "CALL duckdb_settings()",
@@ -478,6 +489,15 @@ def test_a_query_learns_nothing_of_the_machine(query, place, text):
     assert sorted(place.rglob("*")) == before
 
 
+def test_what_an_engine_puts_aside_is_no_list(place):
+    with make_folder() as folder:
+        for name in ("x.csv", "duckdb_temp_storage_DEFAULT-0.tmp"):
+            Path(folder, name).write_text("item\nsecret\n")
+            for source in ("D", pl.DataFrame({"item": ["a"]})):
+                with pytest.raises(UnsafePredicate, match="does not fit in memory"):
+                    Domain.from_file(Path(folder, name)).resolve(open_source(source))
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -485,6 +505,7 @@ def test_a_query_learns_nothing_of_the_machine(query, place, text):
         (["nowhere.csv"], "must exist"),
         (["lists"], "must exist"),
         (["*.csv"], "must exist"),
+        (["pub.db"], "no database"),
         ([""], "files"),
         ([3], "files"),
         (["a\0b"], "files"),

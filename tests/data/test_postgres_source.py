@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import sordino as sd
-from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts
+from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
 from sordino.data.sources.engine import quoted
 from sordino.errors import DataSourceError, InvalidParameter, UnsafePredicate
 from support.number_states import GRIDS, agrees, asked, floats, wholes
@@ -266,3 +266,24 @@ def test_a_table_with_a_part_elsewhere_is_computed(server):
         assert open_source(f"{database()}#shop.whole").computed
     finally:
         server.execute("DROP FOREIGN DATA WRAPPER nowhere CASCADE")
+
+
+def test_files_of_a_server_list_no_labels():
+    """A process that may read them would see its rows without a charge."""
+    cluster = own_server()
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS public.kept")
+        connection.execute("CREATE TABLE public.kept (item text)")
+        connection.execute("INSERT INTO public.kept VALUES ('secret')")
+        connection.execute("CHECKPOINT")
+        [(name,)] = connection.execute("SELECT pg_relation_filepath('public.kept')").fetchall()
+    source = open_source(f"{cluster.url()}#public.kept")
+    file = cluster.data / name
+    assert b"secret" in file.read_bytes()
+    query = f"SELECT 'tea' FROM read_blob('{file}') WHERE position('secret' IN CAST(content AS VARCHAR)) > 0"
+    for files in ([], [file]):
+        with pytest.raises(UnsafePredicate):
+            Domain.from_sql(query, files=files).resolve(source)
+    for path in (file, cluster.data / "PG_VERSION", cluster.data / "postgresql.conf"):
+        with pytest.raises(UnsafePredicate, match="files of a server"):
+            Domain.from_file(path).resolve(source)

@@ -91,6 +91,8 @@ def _domain(rng: random.Random) -> list[Group]:
             *([["--domain-column", "name"]] if name != "d.parquet" or rng.random() < 0.5 else []),
         ]
     if kind < 0.75:
+        if rng.random() < 0.5:
+            return [["--domain-sql", "SELECT name FROM 'd.csv'"], ["--domain-sql-file", "d.csv"]]
         return [["--domain-sql", rng.choice(RIGHT["domain_sql"])]]
     return [["--domain-range", rng.choice(RIGHT["domain_range"])]] if kind < 0.85 else [["--assume-public"]]
 

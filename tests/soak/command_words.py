@@ -280,6 +280,7 @@ ODD: dict[str, tuple[str, ...]] = {
         "long.csv",
     ),
     "domain": ODD_DOMAINS,
+    "domain_sql_file": ("missing.csv", "folder", "t.csv", "part1.csv", "t.duckdb", "d.csv", ""),
     "domain_range": (
         "5:0",
         "0:0",

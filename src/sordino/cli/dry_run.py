@@ -103,6 +103,7 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
     facts = {
         "plan": plan.release,
         "method": plan.method,
+        "domain": None if domain is None else domain.origin,
         "goal": plan.goal,
         **list_spent(plan.cost),
         "cost": plan.cost.to_dict(),
@@ -114,8 +115,6 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         "odds": plan.odds,
         "schema": SCHEMA,
     }
-    if domain is not None:
-        facts["domain"] = domain.origin
     labels = [] if domain is None else [f"Labels: {domain.origin}."]
     rows = [plain({field.name: getattr(row, field.name) for field in fields(row)}) for row in plan]
     columns = tuple(rows[0]) if rows else ()

@@ -84,6 +84,7 @@ class SessionBase:
         """
         return self._desk.list_left_out()
 
+    @no_remnants
     def read_labels(self, domain: Domain) -> Domain:
         """Return a domain with its public labels read, as a release does before its charge.
 

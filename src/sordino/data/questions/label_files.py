@@ -127,7 +127,9 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
         return names[0]
     if wanted is None or wanted not in names:
         if not names:
-            raise DataSourceError(f"The domain file must have a header line; {path} has none.")
+            raise DataSourceError(
+                f"The domain file must begin with a line that holds something; {path} does not."
+            )
         raise InvalidParameter(
             f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
             f"{did_you_mean(wanted, names)}"
@@ -163,7 +165,7 @@ def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
 # ---- queries -----------------------------------------------------------------------------------------------
 
 _READERS = frozenset(
-    {"read_csv", "read_csv_auto", "sniff_csv", "read_text", "read_blob", "glob", "read_duckdb"}
+    {"read_csv", "read_csv_auto", "sniff_csv", "read_text", "read_blob", "glob"}
     | {f"read_{kind}json{end}" for kind in ("", "nd") for end in ("", "_auto", "_objects", "_objects_auto")}
     | {"read_parquet", "parquet_scan", "parquet_schema", "parquet_bloom_probe"}
     | {f"parquet_{kind}metadata" for kind in ("", "file_", "full_", "kv_")}
@@ -188,6 +190,12 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
     """
     places = [check_public(path, source, "A file of a domain query") for path in files]
     for place in places:
+        # What stands in one is SQL, too, and names files that were not looked at.
+        if place.suffix.lower() in {".db", ".ddb", ".duckdb"}:
+            raise InvalidParameter(
+                f"A file of a domain query must be CSV, JSON, Parquet or text, and no database; got {place}. "
+                "Write its labels to a file."
+            )
         # The engine would take such a name for a pattern.
         if set(str(place)) & set("*?["):
             raise InvalidParameter(
@@ -227,10 +235,14 @@ def _check_query(opened: Engine, query: str, places: set[Path]) -> None:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
     # The engine's own parser, so that no other reading of the query decides what it holds.
     row = opened.connection.execute(f"SELECT json_serialize_sql({literal(query)})").fetchone()
-    tree = json.loads(row[0]) if row else {"error": True}
-    if tree.get("error"):
+    try:
+        tree = json.loads(row[0]) if row else {"error": True}
+        parts = [] if tree.get("error") else list(_walk(tree))
+    # Thousands of parts within each other.
+    except RecursionError:
+        parts = []
+    if not parts:
         raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
-    parts = list(_walk(tree))
     views = opened.connection.execute("SELECT view_name FROM duckdb_views()").fetchall()
     # What a query gives a name to, and what is not a table of the engine. A name that could be a path is one:
     # where it stands, its table may not be known.

@@ -32,6 +32,7 @@ _MAGIC = re.compile(r"[*?\[]")
 _WORD = re.compile(r"'([^']+)'|\"([^\"]+)\"|([^\s'\"(),;]+)")
 _OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _TABLESPACE = re.compile(r"PG_\d+(?:\.\d+)?_\d+")
+_OF_AN_ENGINE = re.compile(r"sordino-[a-z0-9_]{8}|duckdb_temp.*")
 _WAREHOUSES = frozenset({"spark-warehouse", "metastore_db"})
 """What Spark calls the folder of its tables, and that of what it knows of them."""
 
@@ -46,18 +47,25 @@ def find_origin(path: Path) -> str:
         return "is no ordinary file"
     if not stat.S_ISREG(about.st_mode) or not os.path.samestat(about, same):
         return "is no ordinary file"
-    if any(one.is_relative_to(top) for one in _list_names(path) for top in _OF_THE_MACHINE):
-        return "belongs to the machine"
-    for folder in (folder for one in _list_names(path) for folder in one.parents):
-        if (
-            folder.name in _WAREHOUSES
-            or _TABLESPACE.fullmatch(folder.name)
-            or (folder / "PG_VERSION").exists()
-        ):
-            return f"lies in {folder}, among the files of a server"
+    # What the system tells of a process has no size, wherever it is mounted.
+    if not about.st_size or any(
+        one.is_relative_to(top) for one in _list_names(path) for top in _OF_THE_MACHINE
+    ):
+        return "is empty, or belongs to the machine"
+    for folder in sorted({folder for one in _list_names(path) for folder in one.parents}):
+        if whose := _find_owner(folder):
+            return f"lies in {folder}, {whose}"
     if about.st_nlink > 1:
         return "has several names (hard links), any of which may stand among private files"
     return ""
+
+
+def _find_owner(folder: Path) -> str:
+    """Return who keeps files in a folder, of those who keep rows there; empty: nothing tells so."""
+    if _OF_AN_ENGINE.fullmatch(folder.name):
+        return "where an engine keeps what does not fit in memory"
+    served = folder.name in _WAREHOUSES or _TABLESPACE.fullmatch(folder.name)
+    return "among the files of a server" if served or (folder / "PG_VERSION").exists() else ""
 
 
 def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pattern: str = "") -> str:

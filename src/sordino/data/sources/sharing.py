@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from sordino.data.sources.nearby import find_origin
 from sordino.data.sources.source import Source
 
 
-def share_rows(one: Source, other: Source) -> bool:
-    """Tell whether a source is another one, or may have rows of it: by identity, file or table in memory.
+def find_shared_rows(one: Source, other: Source) -> str:
+    """Return why a source may hold rows of another one, in words; empty: nothing says so.
 
-    Tables of one server are told apart by their names alone: a view may hold rows of a table.
+    It is found by identity, by file, by table in memory. Tables of one server are told apart by their names
+    alone: a view may hold rows of a table.
     """
     mine, yours = _find_table_in_memory(one), _find_table_in_memory(other)
     if mine is not None and mine is yours:
-        return True
-    known = one.identity is not None and one.identity == other.identity
-    return known or any(one.find_tie(path) for path in other.files)
+        return "is that table"
+    if one.identity is not None and one.identity == other.identity:
+        return "is that table by its name"
+    # A table of many files is told of by the first one.
+    told = ((path, one.find_tie(path) or find_origin(path)) for path in other.files)
+    return next((f"holds {path}, which {reason}" for path, reason in told if reason), "")
 
 
 def _find_table_in_memory(source: Source) -> Any:

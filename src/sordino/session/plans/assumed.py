@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 from sordino.address import without_password
 from sordino.constraints import COUNT, shown
 from sordino.data import CsvFormat, Source, open_source
-from sordino.data.sources.sharing import share_rows
+from sordino.data.sources.sharing import find_shared_rows
 from sordino.errors import InvalidParameter
 from sordino.session.plans.dry_run import Answers, PublicRows
 from sordino.session.plans.made_up import ASSUMED, MadeUp
@@ -114,11 +114,11 @@ def _open_public(request: Request[Any], private: Source, form: CsvFormat, like: 
     source = open_source(place, csv=form if named else CsvFormat())
     if named and "://" in text:
         text = without_password(text)
-    if share_rows(private, source):
+    if reason := find_shared_rows(private, source):
         text = text if named else f"a {source.kind}"
         raise InvalidParameter(
-            f"{request.name}.like must be synthetic or public data; got {shown(text)}, which holds rows "
-            "of the private source. A plan of them would be a release that nobody pays for."
+            f"{request.name}.like must be synthetic or public data, and no rows of the private source; got "
+            f"{shown(text)}, which {reason}. A plan of them would be a release that nobody pays for."
         )
     return text if named else f"a public {source.kind}", source
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from sordino.constraints import shown
 from sordino.data import CsvFormat, open_scores
+from sordino.data.sources.nearby import find_origin, find_tie
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
@@ -135,13 +136,10 @@ def _read_scores(private: Path, like: str, score: str, form: CsvFormat) -> Any:
             )
         return np.repeat([much for _, much in shape.steps], [many for many, _ in shape.steps])
     path = Path(like)
-    try:
-        same = path.samefile(private)
-    except OSError:
-        same = False
-    if same:
+    # What is no file is refused where it is opened.
+    if path.is_file() and (reason := find_tie(path, [private]) or find_origin(path)):
         raise InvalidParameter(
-            f"--like must name public scores; got {shown(like)}, which is the private file. A plan of it "
+            f"--like must name public scores; got {shown(like)}, which {reason}. A plan of private scores "
             "would be a release that nobody pays for."
         )
     return open_scores(path, score=score, form=form).read().values
