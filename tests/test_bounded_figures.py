@@ -262,31 +262,45 @@ def test_sums_of_groups(frame):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_means_of_a_public_number_of_rows(frame, tmp_path):
-    frame.write_parquet(tmp_path / "x.parquet")
-    for source in (frame, tmp_path / "x.parquet"):
-        found = session(source, REPLACED).mean("x", epsilon=500, lower=0, cap=30, bounds=(0, 30))
-        assert found.value == pytest.approx(clipped(frame, 0, 30) / 600, abs=0.01), (
-            "missing numbers count as 0"
-        )
-        assert found.mechanism.sensitivity.bound == pytest.approx(Fraction(30, 600), rel=1e-6)
-    high = session(frame, REPLACED).mean("x", epsilon=500, lower=20, cap=30, bounds=(0, 30))
-    assert high.value == pytest.approx(clipped(frame, 20, 30) / 600, abs=0.01), "... moved into the clip"
-    nothing = session(pl.DataFrame({"x": []}, schema={"x": pl.Int64}), REPLACED).mean(
+@pytest.fixture
+def stored(tmp_path):
+    """Return what makes a table whose column of whole numbers a database declares NOT NULL."""
+
+    def make(numbers, *, name="declared", declared="INTEGER NOT NULL"):
+        with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as con:
+            con.execute(f"CREATE TABLE t (x {declared})")
+            con.executemany("INSERT INTO t VALUES (?)", [[x] for x in numbers]) if numbers else None
+            con.execute("CREATE VIEW seen AS SELECT * FROM t WHERE x < 5")
+        return f"duckdb:{tmp_path / f'{name}.duckdb'}#t"
+
+    return make
+
+
+def test_means_of_a_public_number_of_rows(stored):
+    numbers = [*range(-50, 50), *[200] * 100]
+    source = stored(numbers)
+    found = session(source, REPLACED).mean("x", epsilon=500, lower=0, cap=30, bounds=(0, 30))
+    assert found.value == pytest.approx(np.clip(numbers, 0, 30).mean(), abs=0.01)
+    assert found.mechanism.sensitivity.bound == pytest.approx(Fraction(30, 200), rel=1e-6)
+    high = session(source, REPLACED).mean("x", epsilon=500, lower=20, cap=30, bounds=(0, 30))
+    assert high.value == pytest.approx(np.clip(numbers, 20, 30).mean(), abs=0.01)
+    nothing = session(stored([], name="nothing"), REPLACED).mean(
         "x", epsilon=500, lower=0, cap=30, bounds=(0, 30)
     )
     assert nothing.value == pytest.approx(0, abs=2)
 
 
-def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
+def test_0_keeps_the_place_of_a_record_that_was_declared_to_have_a_number():
+    """Privacy does not rest on the declaration: the number of all rows divides, and each adds a number between the ends."""
+    total = BoundedTotal(kind="mean", epsilon=500, adjacency="replace-one", lower=20, cap=30, bounds=(0, 30))
+    steps = total.records
+    figure = Figure(Total(steps=steps.high * 3, known=3, missing=1), 4)
+    assert total.release(figure, entropy=sd.Seeded(1)).value == pytest.approx((90 + 20) / 4, abs=0.5)
+
+
+def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path, stored):
     frame.write_csv(tmp_path / "x.csv")
-    with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
-        con.execute("CREATE TABLE t AS SELECT i AS x FROM range(9) t(i)")
-        con.execute("CREATE VIEW seen AS SELECT * FROM t WHERE x < 5")
-    stored = session(f"duckdb:{tmp_path / 'x.duckdb'}#t", REPLACED).mean(
-        "x", epsilon=500, lower=0, cap=30, bounds=(0, 30)
-    )
-    assert stored.value == pytest.approx(4, abs=0.5)
+    seen = stored(range(9)).replace("#t", "#seen")
     for source, unit, more, words in [
         (frame, ROW, {}, "the adjacency is add-remove"),
         (frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1), {}, "a column"),
@@ -295,11 +309,19 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
         (tmp_path / "x.csv", REPLACED, {}, "CSV"),
         (frame.lazy(), REPLACED, {}, "a lazy frame may drop rows"),
         (duckdb.sql("SELECT i AS x FROM range(9) t(i) WHERE i < 5"), REPLACED, {}, "a relation"),
-        (f"duckdb:{tmp_path / 'x.duckdb'}#seen", REPLACED, {}, "a view"),
+        (seen, REPLACED, {}, "a view"),
+        (frame, REPLACED, {}, "a row may be without a number"),
+        (stored([1], name="nullable", declared="INTEGER"), REPLACED, {}, "a row may be without a number"),
+        (
+            stored([1], name="double", declared="DOUBLE NOT NULL"),
+            REPLACED,
+            {},
+            "a row may be without a number",
+        ),
     ]:
         with pytest.raises(
             sd.InvalidParameter,
-            match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for a sum",
+            match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for the sum",
         ):
             session(source, unit).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30), **more)
 
@@ -377,7 +399,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     assert '"bounds": ["0", "9000"]' in json.dumps(ledger.statement().to_dict())
 
 
-def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
+def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch, stored):
     asked = []
     plain = Engine.ask
     monkeypatch.setattr(
@@ -388,7 +410,7 @@ def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
         ),
     )
     session(frame, USER).sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))
-    session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))
+    session(stored([1, 2]), REPLACED).mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))
     assert asked
     for question in map(str.lower, asked):
         assert "avg(" not in question

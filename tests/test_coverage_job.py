@@ -96,9 +96,10 @@ def test_what_says_nothing_is_no_trial():
 
 def test_truths_are_those_of_the_table():
     rows = Truth(np.array([1.0, 1.0, 2.0, 5.0]), missing=1)
-    assert [rows.quantile(q) for q in (0, 0.2, 0.4, 0.6, 0.8, 1)] == [-np.inf, -np.inf, 1, 1, 2, 5]
-    # Of five rows one is missing, two lie at 1 and one at 2: the buckets at 2 are those from 1 to 3.
-    assert rows.ranks(2.0, np.array([1.0, 2.0, 3.0])) == (1, 4)
+    assert [rows.quantile(q) for q in (0, 0.25, 0.5, 0.75, 1)] == [1, 1, 1, 2, 5]
+    assert Truth(np.array([]), missing=3).quantile(0.5) is None
+    # Of the rows with a number two lie at 1 and one at 2: the buckets at 2 are those from 1 to 3.
+    assert rows.ranks(2.0, np.array([1.0, 2.0, 3.0])) == (0, 3)
     frame = number_frame("mixed")
     [all_rows] = number_truths(frame, PrivacyUnit.row(), b"")
     assert all_rows.missing == frame["x"].null_count()

@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -138,9 +139,12 @@ def test_what_is_released_is_the_figure_of_the_records(frame):
             assert row.true_low <= values.sum() <= row.true_high == math.inf
 
 
-def test_a_public_number_of_records(frame):
+def test_a_public_number_of_records(tmp_path):
     unit = sd.PrivacyUnit.row(adjacency="replace-one")
-    session = seeded(frame, unit)
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
+        con.execute("CREATE TABLE t (x INTEGER NOT NULL)")
+        con.execute("INSERT INTO t SELECT i % 90 FROM range(3000) t(i)")
+    session = seeded(f"duckdb:{tmp_path / 'x.duckdb'}#t", unit)
     rough = session.mean("x", epsilon=1, **ENDS)
     again = session.remeasure(rough, epsilon=1, planned=True)
     assert again.looks[1].records == 3000

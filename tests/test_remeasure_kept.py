@@ -289,7 +289,7 @@ def test_a_view_in_the_place_of_a_table_is_no_longer_of_public_size(tmp_path):
     unit = sd.PrivacyUnit.row(adjacency="replace-one")
     file = tmp_path / "rows.duckdb"
     with duckdb.connect(str(file)) as made:
-        made.execute("CREATE TABLE kept AS SELECT range AS x FROM range(900)")
+        made.execute("CREATE TABLE kept (x BIGINT NOT NULL); INSERT INTO kept SELECT range FROM range(900)")
     source = f"duckdb:{file}#kept"
     ledger = make(tmp_path, source, unit=unit)
     session = opened(ledger, source, unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -138,24 +139,23 @@ def test_who_leaves_a_group_and_who_joins_it_may_do_so_in_the_same_one():
 
 
 def test_when_the_number_of_rows_is_public(frame, tmp_path):
+    """Only where a database says that no row can be without a number (tests/test_rows_without_a_number.py has more)."""
     frame.write_csv(tmp_path / "x.csv")
-    public = [
-        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100),
-        session(frame, REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, interval_share=None, **RANGE)[0],
-    ]
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
+        con.execute("CREATE TABLE t (x INTEGER NOT NULL, u INTEGER, g VARCHAR)")
+        con.execute("INSERT INTO t SELECT i % 9, i, 'a' FROM range(90) t(i)")
+    stored, clip = f"duckdb:{tmp_path / 'x.duckdb'}#t", {"epsilon": 1, "lower": 0, "cap": 100}
+    public = [session(stored, REPLACED).mean("x", **clip), session(stored, REPLACED).variance("x", **clip)]
     private = [
-        session(frame).mean("x", epsilon=1, lower=0, cap=100),
-        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100, where="x < 5"),
-        session(tmp_path / "x.csv", REPLACED).mean("x", epsilon=1, lower=0, cap=100),
-        session(tmp_path / "x.csv", REPLACED).quantile(
-            "x", q=[0.2, 0.4], epsilon=1, interval_share=None, **RANGE
-        )[0],
-        session(frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean(
-            "x", epsilon=1, lower=0, cap=100
-        ),
-        session(frame, REPLACED).mean("x", epsilon=1, lower=0, cap=100, by="g", domain=["a"]).rows[0].release,
+        session(stored).mean("x", **clip),
+        session(stored, REPLACED).mean("u", **clip),
+        session(stored, REPLACED).mean("x", **clip, where="x < 5"),
+        session(stored, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean("x", **clip),
+        session(stored, REPLACED).mean("x", **clip, by="g", domain=["a"]).rows[0].release,
+        session(frame, REPLACED).mean("x", **clip),
+        session(tmp_path / "x.csv", REPLACED).mean("x", **clip),
     ]
-    assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [False] * 6
+    assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [False] * 7
 
 
 @pytest.mark.parametrize("values", [[], [None] * 300, [float("nan"), float("inf"), -float("inf")] * 100])

@@ -55,8 +55,6 @@ def requests(shape, unit):
     if shape == "ties":
         asked["quantile --integer"] = QuantileRequest(**column, q=0.5, integer=True)
         asked["quantile --integer --q 0.1,0.5,0.9"] = QuantileRequest(**column, q=SEVERAL, integer=True)
-    if unit == "row, replace-one":
-        asked["mean --bounded"] = MeanRequest(**moved, bounds=(lower, within))
     return asked
 
 
@@ -107,12 +105,9 @@ def add_quantiles(tallies, release, rows, _all_rows, group, asked):
     for share, one in zip(*((q, release) if isinstance(q, tuple) else ((q,), (release,))), strict=True):
         if one.low is not None:
             truth = rows.quantile(share)
-            # Missing numbers count as the lowest, below every end but the lowest one.
-            low_enough = truth == -math.inf and one.low in (-math.inf, asked.request.lower)
-            tallies[VALUES].add(
-                (group, share), low_enough or holds(one.low, one.high, max(truth, -1e300)), CONFIDENCE
-            )
-        target = share * (rows.numbers.size + rows.missing)
+            # Of no numbers nothing is said.
+            tallies[VALUES].add((group, share), truth is None or holds(one.low, one.high, truth), CONFIDENCE)
+        target = share * rows.numbers.size
         below, above = rows.ranks(one.value, edges)
         # Rows in a bucket with the value count as at it.
         held = above >= target + one.rank_error_low - 1e-9 and below <= target + one.rank_error_high + 1e-9
@@ -123,10 +118,7 @@ def add_figure(tallies, release, rows, all_rows, group, asked):
     """Count what is said of a sum, a mean or a variance."""
     kind, most = asked.request.name, asked.unit.max_rows
     bounds = getattr(asked.request, "bounds", None)
-    # Where the number of rows is public, a missing number counts as 0; a sum does not notice.
-    public = bool(getattr(getattr(release, "mechanism", None), "size_is_public", False))
-    gaps = 0.0 if public or (kind == "mean" and bounds is not None) else None
-    clipped = np.clip(rows.all_values(gaps), *release.clip)
+    clipped = np.clip(rows.numbers, *release.clip)
     truth = figure(kind, clipped)
     if bounds is not None:
         truth = min(max(truth, float(bounds[0])), float(bounds[1]))
@@ -136,7 +128,7 @@ def add_figure(tallies, release, rows, all_rows, group, asked):
     shown = SimpleNamespace(bounded=None, unit=SimpleNamespace(max_rows=most))
     row = _describe_figure(kind, release, shown)
     tallies[TRUE].add(
-        group, holds(row["true_low"], row["true_high"], figure(kind, all_rows.all_values(gaps))), CONFIDENCE
+        group, holds(row["true_low"], row["true_high"], figure(kind, all_rows.numbers)), CONFIDENCE
     )
 
 

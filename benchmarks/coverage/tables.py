@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
 
 from sordino import BucketCounts, BucketGrid, PrivacyUnit
-from sordino.data import CsvFormat, open_source, prepare_numbers
+from sordino.data import CsvFormat, StepRange, open_source, prepare_numbers
 
 ITEMS, GROUPS = 20, ("east", "north", "south")
 ITEM_SHAPES = ("zipf", "flat", "few")
@@ -91,23 +92,17 @@ class Truth:
     numbers: np.ndarray
     missing: int
 
-    def all_values(self, missing):
-        """The numbers, and what each missing one counts as; None: it does not count."""
-        gaps = [] if missing is None else [missing] * self.missing
-        return np.concatenate([self.numbers, gaps])
-
     def quantile(self, q):
-        """The least value with a share of q at or below it; a missing number counts as the lowest."""
-        place = max(1, int(np.ceil(round(q * (self.numbers.size + self.missing), 9))))
-        return -np.inf if place <= self.missing else float(self.numbers[place - self.missing - 1])
+        """The least value with a share of q of the numbers at or below it; None of no number."""
+        place = max(1, int(np.ceil(round(q * self.numbers.size, 9))))
+        return float(self.numbers[place - 1]) if self.numbers.size else None
 
     def ranks(self, value, edges):
-        """How many rows lie below the buckets at a value, and how many below the end of them."""
+        """How many numbers lie below the buckets at a value, and how many below the end of them."""
         below = edges[np.searchsorted(edges, value, "left") - 1] if (edges < value).any() else -np.inf
         above = edges[np.searchsorted(edges, value, "right")] if (edges > value).any() else np.inf
         return tuple(
-            0 if end == -np.inf else self.missing + int(np.searchsorted(self.numbers, end, "left"))
-            for end in (below, above)
+            0 if end == -np.inf else int(np.searchsorted(self.numbers, end, "left")) for end in (below, above)
         )
 
 
@@ -127,8 +122,12 @@ def number_truths(frame, unit, salt, *, by=None):
         salt=salt,
         **grouped,
     )
-    # Bucket 0 lies below every value: what is missing is there.
-    return [Truth(np.repeat(edges, counts.counts[1:]), int(counts.counts[0])) for counts in question.run()]
+    # Rows without a number are in no bucket: they are counted where clipped numbers are added up.
+    ends = [StepRange(low=0, high=1, step=Fraction(1))] * max(1, len(question.groups))
+    return [
+        Truth(np.repeat(edges, counts.counts[1:]), total.missing)
+        for counts, total in zip(question.run(), question.totals(ends), strict=True)
+    ]
 
 
 def check_kept(truths, frame, unit, counts):
@@ -137,5 +136,5 @@ def check_kept(truths, frame, unit, counts):
         sizes = frame.group_by("unit").len()["len"].to_numpy()
         assert truths[0].numbers.size + truths[0].missing == np.minimum(sizes, unit.max_rows).sum()
     for truth, found in zip(truths, counts, strict=True):
-        again = BucketCounts.of(truth.all_values(np.nan), grid=found.grid)
+        again = BucketCounts.of(truth.numbers, grid=found.grid)
         assert np.array_equal(again.counts, found.counts)

@@ -66,6 +66,10 @@ def test_what_is_printed(sordino, tmp_path):
 def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
     path = amounts(tmp_path / "a")
     duckdb.sql(f"COPY (SELECT i % 90 AS amount FROM range(240) t(i)) TO '{tmp_path / 'x.parquet'}'")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
+        con.execute("CREATE TABLE t (amount INTEGER NOT NULL)")
+        con.execute("INSERT INTO t SELECT i % 90 FROM range(240) t(i)")
+    stored = f"duckdb:{tmp_path / 'x.duckdb'}#t"
     money = (
         "--column",
         "amount",
@@ -81,11 +85,12 @@ def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
         "--row-is-unit",
         *FIXED,
     )
-    done = sordino("mean", tmp_path / "x.parquet", *money, "--adjacency", "replace-one")
+    replaced = ("--adjacency", "replace-one")
+    done = sordino("mean", stored, *money, *replaced)
     assert done.code == 0
     assert 35 < done.json["rows"][0]["estimate"] < 50
     assert done.json["range_high"] == pytest.approx(100 + 100 / 240 / 5, rel=1e-4)
-    for source, more in ((tmp_path / "x.parquet", ()), (path, ("--adjacency", "replace-one"))):
+    for source, more in ((stored, ()), (path, replaced), (tmp_path / "x.parquet", replaced)):
         refused = sordino("mean", source, *money, *more)
         assert (refused.code, refused.out) == (2, "")
         assert "mean.bounds must go with a public number of rows" in refused.err

@@ -55,8 +55,8 @@ def test_statistics_that_leave_nan_out_decide_nothing(tmp_path, writer, nan):
     base = [nan] * 5000 + [5.0]
     few, total = asked(written(base, writer, tmp_path / "a.parquet"))
     more, other = asked(written([*base, 1000.0], writer, tmp_path / "b.parquet"))
-    assert few == [5000, 0, 1, 0, 0, 0, 0, 0]
-    assert more == [5000, 0, 1, 0, 0, 0, 0, 1]
+    assert few == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert more == [0, 0, 1, 0, 0, 0, 0, 1]
     assert (total, other) == ((5, 1, 5000), (105, 2, 5000))
 
 

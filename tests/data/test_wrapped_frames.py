@@ -80,7 +80,8 @@ def test_a_column_of_nothing_is_asked_like_any_other(made, n):
     assert items(NOTHING[made](n), ["a", "7"]) == [0, 0]
     assert prepare_counts(source, PrivacyUnit("x"), kind="units").run().values.tolist() == [0]
     asked = prepare_numbers(source, ROW, column="x", grid=sd.BucketGrid(edges=[0.0, 2.0]))
-    assert asked.run()[0].counts.tolist() == [n, 0, 0]
+    assert asked.run()[0].counts.tolist() == [0, 0, 0]
+    assert asked.count().missing == n
 
 
 def test_a_column_that_pandas_found_nothing_in_is_answered_as_with_one_text():

@@ -192,21 +192,13 @@ def test_levels_and_their_cost():
         4,
     ]
     assert made().cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Range(low=1, high=1), 2))
-    assert made(adjacency="replace-one").cost == cost.repeat(
-        cost.Range(low=Fraction(3, 4), high=Fraction(3, 2)), 2
-    )
-    # A record that loses its number moves their number, and no search by more than half of what is paid.
-    replaced = made(adjacency="replace-one")
-    assert replaced.size_noise.rate == replaced.noise.rate == Fraction(3, 4)
-    rows = made(adjacency="replace-one", rows_per_unit=4)
-    assert rows.cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Pure(epsilon=1), 2))
-    assert (rows.noise.rate, rows.size_noise.rate) == (Fraction(1, 8), Fraction(1, 4))
-    for quantiles in (made(), replaced, rows):
-        assert quantiles.cost.pure() == 3
-    assert (
-        made(adjacency="replace-one").cost.zcdp()
-        == 2 * cost.Range(low=Fraction(3, 4), high=Fraction(3, 2)).zcdp()
-    )
+    # A record that loses its number moves their number, and what searches count by less than one that moves.
+    for rows in (1, 4):
+        replaced = made(adjacency="replace-one", rows_per_unit=rows)
+        assert replaced.cost == cost.repeat(cost.Pure(epsilon=Fraction(3, 2)), 2)
+        assert replaced.size_noise.rate == replaced.noise.rate == Fraction(3, 4) / rows
+        assert replaced.cost.pure() == 3
+    assert made().cost.pure() == 3
     assert made().cost.zcdp() == 3 * cost.Pure(epsilon=1).zcdp()
 
 

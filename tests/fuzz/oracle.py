@@ -139,7 +139,11 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
     if is_together(question):
         chosen = rows_in_all <= allowed
         if question.kind == "buckets":
-            found.sums["bucket"] += min(rows_in_all, allowed)
+            _add_sum(
+                found,
+                [number for numbers in groups.values() for number in numbers],
+                min(rows_in_all, allowed),
+            )
     else:
         chosen = (
             question.groups_per_unit is None
@@ -156,16 +160,19 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         most = len(numbers) if question.unit is None else min(len(numbers), question.max_rows or 1)
         buckets: dict[int, int] = defaultdict(int)
         for number in numbers:
-            buckets[_bucket(number, edges)] += 1
+            # A row without a number is in no bucket, though it may take the place of another one.
+            if number is not None:
+                buckets[_bucket(number, edges)] += 1
         if question.kind == "buckets":
             for bucket, n in buckets.items():
                 fewest = max(0, most - (len(numbers) - n)) if chosen else 0
                 found.add(("bucket", group, bucket), fewest, min(n, most))
                 if ladder is not None:
                     found.add(("counted", group, bucket), fewest, min(n, most))
-                    here = [one for one in numbers if _bucket(one, edges) == bucket]
+                    here = [one for one in numbers if one is not None and _bucket(one, edges) == bucket]
                     found.add(("sum", group, bucket), *_sum_ends(here, bucket, ladder, fewest, min(n, most)))
-            found.sums["bucket"] += 0 if is_together(question) else most
+            if not is_together(question):
+                _add_sum(found, numbers, most)
             continue
         ends = ranges[(labels or [None]).index(group)] if len(ranges) > 1 else ranges[0]
         steps = sorted(0 if number is None else _steps(number, ends) for number in numbers)
@@ -213,8 +220,17 @@ def _number(value: Any, *, source: str) -> Fraction | float | None:
     return exact_number(float(value))
 
 
-def _bucket(number: Fraction | float | None, edges: list[Fraction]) -> int:
-    if number is None or number == -math.inf:
+def _add_sum(found: Expected, numbers: list[Any], most: int) -> None:
+    """Add how many of the rows of a unit are in a bucket, if so many of them count."""
+    known = sum(number is not None for number in numbers)
+    found.sums["bucket"] += min(known, most)
+    # Which of them count is not known: with or without a number.
+    if known < len(numbers) and most < len(numbers):
+        found.unsummed.add("bucket")
+
+
+def _bucket(number: Fraction | float, edges: list[Fraction]) -> int:
+    if number == -math.inf:
         return 0
     return len(edges) if number == math.inf else bisect_right(edges, number)
 

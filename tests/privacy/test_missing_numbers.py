@@ -11,7 +11,7 @@ import pytest
 from scipy.special import logsumexp
 
 from sordino import BucketCounts, ClippedMean, Quantile, QuantileInterval, Quantiles, Seeded
-from sordino.cost import Range, repeat
+from sordino.cost import Pure, Range, repeat
 from sordino.estimators.quantiles.rank_search import Runs
 from support.rank_laws import flip_law, law, part_law
 
@@ -188,11 +188,22 @@ def coin_pairs(levels):
 @pytest.mark.parametrize("e", [0.01, 0.3, 1, 2.5, 6])
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_the_number_of_records_is_in_the_price_of_the_levels(e, levels):
-    """A record that loses its number: its number and each level lose e at most, which L ranges from -e to 2 e hold in every view."""
-    cost = repeat(Range(low=Fraction(e), high=2 * Fraction(e)), levels)
+    """A record that loses its number: its number and each level lose e at most, and a level may lose 2 e, in every view."""
+    cost = repeat(Pure(epsilon=2 * Fraction(e)), levels)
     assert views(*coin_pairs([e] * (levels + 1)), cost) <= 1e-9
+    # Three rows of four lose theirs: less of each level, and the same together.
+    assert views(*coin_pairs([e / 2, *[3 * e / 2] * levels]), cost) <= 1e-9
     # The twin: a number at twice that rate.
-    assert views(*coin_pairs([2 * e, *[e] * levels]), cost) > 1e-6
+    if levels == 1:
+        assert views(*coin_pairs([2 * e, e]), cost) > 1e-6
+
+
+def test_ranges_that_turn_do_not_hold_a_record_that_moves_between_searches():
+    """Two levels in which a record leaves a search and enters another one: two losses of e on each, and not one of 2 e or of e."""
+    two = coin_pairs([1] * 4)
+    assert views(*coin_pairs([1] * 2), Range(low=1, high=2)) <= 1e-9, "one level alone is held"
+    assert views(*two, repeat(Range(low=1, high=2), 2)) > 0.01
+    assert views(*two, repeat(Pure(epsilon=2), 2)) <= 1e-9
 
 
 def test_a_mean_of_the_known_records_that_tells_how_many_they_are_is_convicted():

@@ -1,9 +1,8 @@
 """Several quantiles of one column: the middle one splits the records, and each half is split again.
 
 Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
-add-remove, L times 2e under replace-one, e the rate times the rows of a unit; where a unit has one record and
-another one under replace-one, the number at the rate e is in the price of the levels [durfee2023, Lemma B.2
-and Sec. B.3; kaplan2022].
+add-remove, L times 2e under replace-one, where the number, at the rate e, is in the price of the levels; e is
+the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3; kaplan2022].
 Proof: docs/proofs/quantiles.md.
 Noise: one-sided geometric on whole counts; discrete Laplace on the number of records with a number.
 Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, final
 
 from sordino.claims import Claim
 from sordino.constraints import PROPORTION, Number, shown, to_fraction
-from sordino.cost import Cost, Pure, Range, compose, repeat
+from sordino.cost import Cost, Pure, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
@@ -32,7 +31,7 @@ from sordino.estimators.quantiles.quantile import (
     QuantileValue,
     beyond,
 )
-from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
+from sordino.estimators.quantiles.quantile_plan import correction, walk_is_safe
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
@@ -237,22 +236,22 @@ class Quantiles(ColumnQuantiles):
     )
 
     def derive(self) -> None:
-        """Divide the budget: a part for each level, and one for the number of records if it has a price."""
+        """Divide the budget: a part for each level, and under add-remove one for the number of records."""
         super().derive()
         rows = self.rows_per_unit
-        # A record that takes the place of another one does not change their number. One that comes to hold a
-        # number, or loses it, does; but then no level loses more than half of what it may, and the number may
-        # lose the other half (docs/proofs/quantiles.md, "A level").
-        free = self.adjacency == "replace-one" and rows == 1
         # ceil(log2(m + 1)) for m quantiles: the depth of the tree that halves them.
         levels = len(self.q).bit_length()
-        part = to_fraction(self.epsilon) / (levels if free else levels + 1)
+        # A unit that has other records moves either their number or what the searches count, and both less
+        # the more the other one: so under replace-one their number is in the price of the levels
+        # (docs/proofs/quantiles.md, "A level").
+        exchanged = self.adjacency == "replace-one"
+        part = to_fraction(self.epsilon) / (levels if exchanged else levels + 1)
+        rate = fit_rate(part / ((2 if exchanged else 1) * rows), "Quantiles", stepped=False)
+        e = rate * rows
         # The searches of one level that a unit is in: the one it was in and the one it goes to.
-        searches = 1 if self.adjacency == "add-remove" else 2
-        rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
-        cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
-        size_rate = rate if free else fit_rate(part / rows, "Quantiles", stepped=False)
-        if not free:
+        cost = repeat(Pure(epsilon=2 * e) if exchanged else nested_cost(e, e), levels)
+        size_rate = rate if exchanged else fit_rate(part / rows, "Quantiles", stepped=False)
+        if not exchanged:
             cost = compose(Pure(epsilon=size_rate * rows), cost)
         self._set(
             levels=levels,
@@ -424,26 +423,13 @@ class Quantiles(ColumnQuantiles):
         return 1 - math.log(self._wrong) / float(self.size_noise.rate)
 
 
-def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
-    """Return the cost of the searches of one level; a unit may have rows in all of them.
-
-    `e` is the rate for a whole unit.
-    """
-    if adjacency == "add-remove":
-        return nested_cost(e, e)
-    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two
-    # searches with [-e, e] each.
-    # For several rows: docs/proofs/quantiles.md, the fourth line of the table.
-    return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
-
-
 _WITNESS_CAP = 1 << 60
 CLAIMS = (
     Claim(
         name="Quantiles",
         statement=(
-            "All edges together are private for the searches of each level, and for the noisy number of "
-            "records where that is not in their price."
+            "All edges together are private for the searches of each level, and under add-remove for the "
+            "noisy number of records, which is in their price under replace-one."
         ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
         proof="quantiles.md",
