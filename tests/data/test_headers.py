@@ -179,7 +179,9 @@ def counted(path, where=None, form=None, **asked):
 def test_names_that_are_not_asked_for_block_nothing(tmp_path, header):
     path = tmp_path / "t.csv"
     names = next(iter([header_module.split_line(header, CsvFormat())]))
-    path.write_text(header + "\n" + "".join(f"{','.join(f'{n}{i}' for i in range(len(names)))}\n" for n in "ab"))
+    path.write_text(
+        header + "\n" + "".join(f"{','.join(f'{n}{i}' for i in range(len(names)))}\n" for n in "ab")
+    )
     source = open_source(path)
     assert list(source.columns) == [name for name in names if name and names.count(name) == 1]
     for name in source.columns:
@@ -202,7 +204,9 @@ def test_a_header_without_the_delimiter_is_said_to_be_one(tmp_path, sign):
     with pytest.raises(InvalidParameter) as error:
         open_source(path).index("country", "item")
     shown = {"\t": r"\t"}.get(sign, sign)
-    assert f"The header has no comma. This looks like a file with '{shown}': --delimiter '{shown}'" in str(error.value)
+    assert f"The header has no comma. This looks like a file with '{shown}': --delimiter '{shown}'" in str(
+        error.value
+    )
     assert "Did you mean" not in str(error.value)
     open_source(path, csv=CsvFormat(delimiter=sign)).index("country", "item")
 

@@ -101,9 +101,7 @@ Places = NDArray[np.intp]
 Offsets = NDArray[np.int32]
 
 
-def field_texts(
-    block: bytes, form: CsvFormat, indices: Sequence[int], width: int | None = None
-) -> TextBatch:
+def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int], width: int | None = None) -> TextBatch:
     """Return some fields of the lines of a block; lines whose quotes are out of place are left out.
 
     Parameters
