@@ -279,7 +279,9 @@ def test_the_command_can_say_what_python_can(tmp_path, sordino):
     done = sordino("init", path, "--output", tmp_path / "study.toml", *form, "--ragged")
     assert done.code == 0
     written = (tmp_path / "study.toml").read_text()
-    assert all(line in written for line in ("skip_lines = 2", "ragged = true", 'quote = ""', "header = false"))
+    assert all(
+        line in written for line in ("skip_lines = 2", "ragged = true", 'quote = ""', "header = false")
+    )
 
 
 @pytest.mark.parametrize(

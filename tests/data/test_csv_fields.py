@@ -12,8 +12,8 @@ import pytest
 
 from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.data.csv import lines as csv_lines, reader, text_rows
-from sordino.data.csv.lines import LONGEST
 from sordino.data.csv.header import split_line
+from sordino.data.csv.lines import LONGEST
 from sordino.data.csv.reader import field_texts
 
 FORM = CsvFormat()

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat
 from sordino.data.csv import record_lines as module
-from sordino.data.csv.lines import LONGEST, public_text, quoted_fields
 from sordino.data.csv.header import split_line
+from sordino.data.csv.lines import LONGEST, public_text, quoted_fields
 from sordino.data.csv.reader import field_texts
 from sordino.data.csv.record_lines import Fields, UnitRows, fields_of, record_blocks
 from sordino.errors import InvalidParameter

@@ -102,8 +102,8 @@ SKIP_LINES = click.option(
 RAGGED = click.option(
     "--ragged",
     is_flag=True,
-    help="Keep lines of a CSV source with fewer or more fields than there are columns: what is missing is empty, "
-    "what is more is not read.",
+    help="Keep lines of a CSV source with fewer or more fields than there are columns: what is missing is "
+    "empty, what is more is not read.",
 )
 ENCODING = click.option(
     "--encoding",
@@ -190,8 +190,8 @@ class CsvOptions:
     def __post_init__(self) -> None:
         if self.no_header != bool(self.columns):
             raise InvalidParameter(
-                "--no-header and --columns must be given together: a file names its columns in its header line, "
-                f"or you do; got {'--no-header' if self.no_header else '--columns'} alone."
+                "--no-header and --columns must be given together: a file names its columns in its header "
+                f"line, or you do; got {'--no-header' if self.no_header else '--columns'} alone."
             )
 
 

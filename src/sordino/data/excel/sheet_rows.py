@@ -2,9 +2,9 @@
 
 The rules, each a function of one row (of its own cells, and of the texts and formats that they refer to):
 
-- A row is an element `row` behind the first one. Its height and whether it is hidden say nothing. Its number, one
-  more than that of the row before unless it is said, must be above it: otherwise the sheet is damaged, which no
-  text in a cell can bring about, and no row of it is read.
+- A row is an element `row` behind the first one. Its height and whether it is hidden say nothing. Its number,
+  one more than that of the row before unless it is said, must be above it: otherwise the sheet is damaged,
+  which no text in a cell can bring about.
 - A cell stands in the column that its reference names (C of C5), without a reference in the column behind the
   cell before it. A cell with another reference is left out. Of cells in one column the first counts.
 - Cells in columns that the first row does not name are left out. Of merged cells the first one has the value.

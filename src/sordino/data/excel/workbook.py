@@ -18,8 +18,8 @@ from typing import final
 
 from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.column_types import ColumnType
-from sordino.data.csv.lines import CsvFormat, TextBatch, refuse_text_options
 from sordino.data.csv.header import check_names
+from sordino.data.csv.lines import CsvFormat, TextBatch, refuse_text_options
 from sordino.data.csv.text_rows import column_kinds, lend_texts, make_batch
 from sordino.data.excel.cells import Cell, CellRules
 from sordino.data.excel.parts import BROKEN, LINKED, Archive, Enough, Visitor, open_archive

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.encodings import Encoding, check_stream_encoding, line_encoding, open_lines
-from sordino.data.csv.json_lines import JsonReader
 from sordino.data.csv.header import check_column, check_names, check_typed_names, split_header
+from sordino.data.csv.json_lines import JsonReader
 from sordino.data.csv.lines import CsvFormat, first_line, skip_lines
 from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
 from sordino.data.csv.private_fields import PrivateFields, open_private

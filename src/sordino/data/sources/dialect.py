@@ -66,11 +66,11 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
-    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is: the engine
-    # takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
+    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is: the
+    # engine takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
     value = write_number(f"c{index}", kind.marks or Marks()) if kind.text else f"TRY_CAST(c{index} AS DOUBLE)"
-    # Truth values and infinite floats among other values are texts by now. They count as they do in a column of
-    # truth values, or of floats.
+    # Truth values and infinite floats among other values are texts by now. They count as they do in a column
+    # of truth values, or of floats.
     if kind.text and kind.truth:
         value = (
             # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
