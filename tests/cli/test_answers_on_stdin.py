@@ -215,6 +215,10 @@ OF_TABLES = (
     ("--assume-public",),
     ("--measure-share", "0.5"),
     ("--null", "NA"),
+    ("--quote", "none"),
+    ("--skip-lines", 1),
+    ("--no-header", "--columns", "a,b"),
+    ("--ragged",),
 )
 
 

@@ -33,7 +33,7 @@ def sordino(sordino):
     """The command, with what else a release has to say."""
 
     def call(*arguments):
-        if arguments[0] == "ledger":
+        if arguments[0] in {"ledger", "init"}:
             return sordino(*arguments)
         return sordino(*paid(*arguments), *(["--yes-i-mean-it"] if 100_000 in arguments else []))
 
@@ -227,3 +227,64 @@ def test_nothing_about_a_row_reaches_anybody(tmp_path, sordino, types):
         )
         said.add((done.code, done.err, str(done.json["rows"])))
     assert len(said) == 1
+
+
+HEADED = ("--row-is-unit", "--no-ledger", *SURE)
+
+
+@pytest.mark.parametrize("command", ["count", "sum", "init", "ledger create"])
+def test_files_whose_lines_end_with_cr_end_alike_with_one_row_more(tmp_path, command, sordino):
+    """Twin: the header was the whole file, and whether two of its cells were alike decided the exit code."""
+    ended, names = set(), {"count": (), "sum": ("--column", "zz", "--lower", 0, "--cap", 9)}
+    for rows in ([], ["1,5"], ["1,5", "2,6"], ["1,5", "1,5"], ["secret,secret"]):
+        path = tmp_path / "t.csv"
+        path.write_bytes("\r".join(["u,x", *rows, ""]).encode())
+        if command in names:
+            done = sordino(command, path, *names[command], *HEADED)
+        elif command == "init":
+            done = sordino("init", path, "--output", tmp_path / "study.toml")
+        else:
+            made = ("--account", "a", "--epsilon", 1, "--row-is-unit", "--source", path)
+            done = sordino("ledger", "create", "--ledger", tmp_path / "l.db", *made)
+        ended.add((done.code, done.out, done.err))
+    assert len(ended) == 1
+    [(code, out, err)] = ended
+    assert (code, out) == (4, "")
+    assert "must be one line" in err
+    assert not (tmp_path / "study.toml").exists()
+
+
+def test_the_command_can_say_what_python_can(tmp_path, sordino):
+    path = tmp_path / "adult.csv"
+    path.write_text('secret\r,"\nnote\n"Giliap,1\nHe said "no",2\n5\' 10",3\nx,4,5\n')
+    form = ("--skip-lines", 2, "--no-header", "--columns", 't,"x"', "--quote", "none")
+    assert round(sordino("count", path, *form, *HEADED).json["rows"][0]["estimate"]) == 3
+    assert round(sordino("count", path, *form, "--ragged", *HEADED).json["rows"][0]["estimate"]) == 4
+    made = ("--account", "a", "--epsilon", 1, "--unit", "t", "--source", path)
+    assert sordino("ledger", "create", "--ledger", tmp_path / "l.db", *made, *form).code == 0
+    done = sordino("init", path, "--output", tmp_path / "study.toml", *form, "--ragged")
+    assert done.code == 0
+    written = (tmp_path / "study.toml").read_text()
+    assert all(
+        line in written for line in ("skip_lines = 2", "ragged = true", 'quote = ""', "header = false")
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (("--no-header",), "--no-header and --columns must be given together"),
+        (("--columns", "a,b"), "--no-header and --columns must be given together"),
+        (("--columns", '"a', "--no-header"), "names with commas between them"),
+        (("--columns", "a,a", "--no-header"), "must be different"),
+        (("--skip-lines", "-1"), "--skip-lines"),
+        (("--quote", "xx"), "quote must be one ASCII character"),
+        (("--quote", ","), "quote must be one ASCII character"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path, sordino, form, words):
+    path = tmp_path / "t.csv"
+    path.write_text("u,x\n1,2\n")
+    done = sordino("count", path, *HEADED, *form)
+    assert (done.code, done.out) in {(2, ""), (4, "")}
+    assert words in done.err

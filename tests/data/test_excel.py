@@ -311,14 +311,25 @@ def test_a_format_of_cells_is_the_last_that_is_defined_before_it(tmp_path):
     assert rows_of(open_source(source)) == Counter({("45351", None, None): 4})
 
 
-def test_hidden_rows_and_rows_in_any_order_are_rows(tmp_path):
+def test_hidden_rows_are_rows_and_numbers_may_be_left_out(tmp_path):
     book = Book()
     rows = (
         book.row(HEAD, 1)
-        + '<row r="9" hidden="1"><c r="A9"><v>1</v></c></row><row r="x"><c r="A3"><v>1</v></c></row><row r="1"><c r="A1"><v>1</v></c></row>'
+        + '<row r="9" hidden="1"><c r="A9"><v>1</v></c></row><row><c><v>1</v></c></row><row r="11"><c r="A1"><v>1</v></c></row>'
     )
     write_book(tmp_path / "t.xlsx", rows, book.shared_xml())
     assert rows_of(open_source(f"excel:{tmp_path / 't.xlsx'}#S")) == Counter({("1", None, None): 3})
+
+
+@pytest.mark.parametrize("number", ["1", "5", "0", "x", "", "-7", "6.0", "1e9"])
+def test_rows_that_are_not_in_order_are_damage(tmp_path, number):
+    """The same row, written twice, would be two: a program that does so has damaged the sheet."""
+    book = Book()
+    rows = book.row(HEAD, 1) + '<row r="5"><c><v>1</v></c></row>' + f'<row r="{number}"><c><v>1</v></c></row>'
+    write_book(tmp_path / "t.xlsx", rows, book.shared_xml())
+    question = prepare_counts(open_source(f"excel:{tmp_path / 't.xlsx'}#S"), PrivacyUnit.row(), kind="rows")
+    with pytest.raises(DataSourceError, match=CONSTANT):
+        question.run()
 
 
 def test_a_workbook_may_have_neither_shared_texts_nor_formats(tmp_path):

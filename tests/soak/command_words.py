@@ -229,6 +229,9 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "step": ("1", "0.5"),
     "families": ("150", "80"),
     "delimiter": (",",),
+    "quote": ('"', '"', "none"),
+    "columns": ("user,item,price",),
+    "skip_lines": ("0", "0", "1"),
     "encoding": ("utf-8",),
     "null": ("NA",),
     "types": ("price=double", "price=decimal(12,2)", "price=integer", "item=text", "user=text"),
@@ -323,6 +326,9 @@ ODD: dict[str, tuple[str, ...]] = {
     ),
     "decimal": (",", "", "x", ".,"),
     "thousands": (",", ".", "\u202f", "xx", "é"),
+    "quote": ("", ",", "'", "xx", "\x1b"),
+    "columns": ("", ",", "a,a", '"', '"a,b",c', "user"),
+    "skip_lines": ("-1", "9", "1.5", "99999999999999999999", ""),
     "date_format": ("%d.%m.%Y", "", "%", "%Y", "%Y-%m-%d\n"),
     # Programs that are run: nothing else may ever stand here.
     "command": (

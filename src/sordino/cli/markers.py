@@ -215,7 +215,11 @@ def _is_given(name: str) -> bool:
 
 def _check_no_columns(asked: StatisticOptions) -> None:
     """Refuse options about columns of a file that is known to have others."""
-    given = list_given({"--b": asked.b, "--c": asked.c, "--delimiter": _is_given("delimiter")})
+    named = {
+        f"--{name.replace('_', '-')}": _is_given(name)
+        for name in ("delimiter", "quote", "no_header", "columns", "skip_lines")
+    }
+    given = list_given({"--b": asked.b, "--c": asked.c} | named)
     if given:
         raise InvalidParameter(
             f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; --no-plink reads "

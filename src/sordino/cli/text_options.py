@@ -10,11 +10,29 @@ import click
 from sordino.cli.options import gather
 from sordino.data.csv.column_types import PLAIN_DATE
 from sordino.data.sources.memory import read_limit
+from sordino.errors import InvalidParameter
 
 
 def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     # A tab is hard to type, so its usual spelling is taken as well.
     return "\t" if value == "\\t" else value
+
+
+def _read_quote(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    return "" if value == "none" else value
+
+
+def _read_columns(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    # Here, because the other commands load no engine.
+    from sordino.data.csv.header import split_line
+    from sordino.data.csv.lines import CsvFormat
+
+    names = split_line(value, CsvFormat())
+    if names is None:
+        raise click.BadParameter(f"must be names with commas between them, such as a,b,c; got {value!r}.")
+    return tuple(names)
 
 
 def _read_types(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
@@ -55,6 +73,37 @@ DELIMITER = click.option(
     default=",",
     callback=_read_delimiter,
     help="Delimiter of a CSV source, \\t for a tab [default: comma].",
+)
+QUOTE = click.option(
+    "--quote",
+    metavar="CHAR|none",
+    default='"',
+    callback=_read_quote,
+    help='Quote around fields of a CSV source; none if quotes are text, as in most TSV [default: "].',
+)
+NO_HEADER = click.option(
+    "--no-header",
+    is_flag=True,
+    help="Every line of a CSV source is a row, also the first one; --columns names its columns.",
+)
+COLUMNS = click.option(
+    "--columns",
+    metavar="A,B,C",
+    callback=_read_columns,
+    help="Names of all columns of a CSV source without a header line.",
+)
+SKIP_LINES = click.option(
+    "--skip-lines",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Pass over the first N lines of each file of a CSV source, whatever they hold.",
+)
+RAGGED = click.option(
+    "--ragged",
+    is_flag=True,
+    help="Keep lines of a CSV source with fewer or more fields than there are columns: what is missing is "
+    "empty, what is more is not read.",
 )
 ENCODING = click.option(
     "--encoding",
@@ -126,6 +175,11 @@ class CsvOptions:
 
     delimiter: str
     encoding: str
+    quote: str = '"'
+    no_header: bool = False
+    columns: tuple[str, ...] = ()
+    skip_lines: int = 0
+    ragged: bool = False
     null: tuple[str, ...] = ()
     types: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
@@ -134,10 +188,19 @@ class CsvOptions:
     memory_limit: int | None = None
     temp_limit: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.no_header != bool(self.columns):
+            raise InvalidParameter(
+                "--no-header and --columns must be given together: a file names its columns in its header "
+                f"line, or you do; got {'--no-header' if self.no_header else '--columns'} alone."
+            )
 
-_TEXTS = (NULL, DELIMITER, ENCODING, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
+
+# For all who read a header line.
+_HEADERS = (DELIMITER, ENCODING, QUOTE, NO_HEADER, COLUMNS, SKIP_LINES)
+_TEXTS = (NULL, *_HEADERS, RAGGED, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
 csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT, TEMP_LIMIT)
 # For what asks an engine nothing about many rows.
 form_options = gather("csv", CsvOptions, *_TEXTS)
 # For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
-bare_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
+bare_csv_options = gather("csv", CsvOptions, *_HEADERS)

@@ -103,6 +103,11 @@ def make_csv_format(csv: CsvOptions) -> CsvFormat:
     encoding: Any = csv.encoding
     return CsvFormat(
         delimiter=csv.delimiter,
+        quote=csv.quote,
+        header=not csv.no_header,
+        columns=csv.columns,
+        skip_lines=csv.skip_lines,
+        ragged=csv.ragged,
         encoding=encoding,
         null=csv.null,
         types=csv.types,

@@ -2,11 +2,11 @@
 
 The rules, each about that line, which ends with the first LF behind the lines that are skipped:
 
-- It is text in the declared encoding, of at most 1 MiB (1048576 bytes), without control characters and without
-  the line separators of Unicode (U+2028, U+2029), but for a CR right before its LF, tabs, and what was declared
-  as delimiter and quote. Otherwise one sentence refuses it, which quotes nothing: where lines end with
-  something else than LF, what follows on such a character are rows, and no row may be named, counted, or decide
-  what is said.
+- It is text in the declared encoding, of at most 1 MiB (1048576 bytes), without control characters and
+  the line separators of Unicode (U+2028, U+2029), but for a CR right before its LF, tabs, and what was
+  declared as delimiter and quote. Otherwise one sentence refuses it, which quotes nothing: where lines end
+  with something else than LF, what follows on such a character are rows, and no row may be named, counted, or
+  decide what is said.
 - Its fields are the names of columns. A name that several have, and an empty one, name none: such columns are
   refused when they are asked for, and block no other.
 """
@@ -63,8 +63,9 @@ def split_header(line: bytes, form: CsvFormat, where: str) -> list[str]:
     note = _NOTE_TO_EXCEL.fullmatch(header)
     if note is not None:
         raise DataSourceError(
-            f"A CSV file must begin with a header line; {where} begins with a note to Excel, sep={note[1]!r}. "
-            f"Skip it, and name the delimiter: --skip-lines 1 --delimiter {_write_option(note[1])}."
+            f"A CSV file must begin with a header line; {where} begins with a note to Excel, "
+            f"sep={note[1]!r}. Skip it, and name the delimiter: --skip-lines 1 --delimiter "
+            f"{_write_option(note[1])}."
         )
     names = split_line(header, form)
     if names is None:
@@ -102,10 +103,10 @@ def check_one_line(line: bytes, text: str, form: CsvFormat, where: str) -> None:
     strange = set(text) - {"\t", form.delimiter, form.quote}
     if len(line) > LONGEST or any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} for one in strange):
         raise DataSourceError(
-            f"The header line of {where} must be one line of {form.encoding} text, ended by LF or CRLF, without "
-            f"control characters and of at most {LONGEST} bytes; it is not. Where lines end with CR alone (old "
-            r"Macs), convert them: tr '\r' '\n' < OLD > NEW. Otherwise name the encoding, or call the file .gz "
-            "or .zst if it is compressed."
+            f"The header line of {where} must be one line of {form.encoding} text, ended by LF or CRLF, "
+            f"without control characters and of at most {LONGEST} bytes; it is not. Where lines end with CR "
+            r"alone (old Macs), convert them: tr '\r' '\n' < OLD > NEW. Otherwise name the encoding, or call "
+            "the file .gz or .zst if it is compressed."
         )
 
 

@@ -3,9 +3,9 @@
 One rule, `kept`, decides about each line by itself. The result is the union over lines of what that rule
 keeps, and nothing else. A block is cut at LF bytes, so no line can reach another.
 
-An engine's CSV reader was tried for this and breaks the law of this package. With quotes on, one open quote
-swallows other lines. With one text column a line, DuckDB 2.0 raises on a lone CR, and drops good lines at the
-edges of its parallel scans.
+An engine's CSV reader was tried for this. With quotes on it breaks the law of this package: one open quote
+swallows other lines. With one text column a line and errors ignored, DuckDB 2.0 leaves other lines alone, but
+a line with a CR in it is two rows there, and which lines it drops is promised by nobody.
 
 Tests on a whole block only save time. Where they pass, the rule keeps every line of the block; where one
 fails, the rule is asked line by line.
@@ -19,20 +19,27 @@ The public options that say how a CSV file is written; nothing about a file is g
 The rules, each a function of one physical line (so that no line can swallow, shift or drop another):
 
 - A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return elsewhere
-  is ordinary text.
+  is ordinary text, but for the header line, where it is refused (`header`).
 - A line is dropped if it is empty, holds a NUL byte, is longer than 1 MiB (1048576 bytes without its end), or
   holds a quote that does not open, close or (doubled) belong to a quoted field.
+- It is dropped, too, if it has another number of fields than there are columns (`reader`). One more is
+  allowed if it is empty, and holds no quotes: many programs end each line with a delimiter. How many columns
+  there are is public, so this is a function of one line as well.
 - A field that is not valid in the declared encoding is NULL.
 - UTF-16 is written in UTF-8 first, line by line (`encodings`).
 - A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is
-  text and a doubled quote is one quote. A quoted field cannot hold a line end: its two halves are two lines
-  with an unbalanced quote, both dropped.
-- Fields are matched to the header by position. Missing fields are NULL, extra fields are ignored. Spaces
-  belong to the field.
+  text and a doubled quote is one quote. A quoted field cannot hold a line end. A record whose text has line
+  breaks is several lines: the first and the last one have an unbalanced quote and are dropped, and those
+  between are dropped unless they have as many fields as there are columns. Who can be somebody else by such a
+  line can be so by any line that he writes.
+- Fields are matched to the header by position. Spaces belong to the field.
+- Where lines may be ragged (`ragged`), the number of fields drops none: missing fields are NULL, and extra
+  ones are ignored. Then the lines between are rows.
 - The empty field and a field equal to a NULL text are NULL, quoted or not. Every other field is text as it
   stands.
 - In UTF-8 and UTF-16 a byte order mark that begins a line is no part of it, in any line.
-- Every file has the same header line; it is not a record.
+- The first lines of every file may be skipped, as many as is declared, whatever they hold. Then comes the
+  header line, which names the same columns in every file and is no record, unless none is declared.
 """
 
 from __future__ import annotations
@@ -85,8 +92,8 @@ class CsvFormat:
     skip_lines : int
         How many lines at the beginning of every file are passed over, whatever they hold.
     ragged : bool
-        False: a line with another number of fields than there are columns is dropped; one delimiter more at its
-        end is allowed. True: missing fields are NULL, and extra ones are ignored.
+        False: a line with another number of fields than there are columns is dropped; one delimiter more at
+        its end is allowed. True: missing fields are NULL, and extra ones are ignored.
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
         How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header line.
         Other encodings must be converted first.

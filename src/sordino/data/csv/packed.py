@@ -176,7 +176,7 @@ class _Unpacked:
         return b"".join(pieces)
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it, or up to a lone CR and a byte."""
+        """Return the next line with its end, or the first so many bytes of it; less behind a lone CR."""
         line = bytearray()
         # One byte at a time: nothing behind the header line, which is what this reads, is unpacked before the
         # charge. So whether the rest of the file is damaged is not said before it. What follows on a lone CR

@@ -2,7 +2,9 @@
 
 The rules, each a function of one row (of its own cells, and of the texts and formats that they refer to):
 
-- A row is an element `row` behind the first one. Its number, its height and whether it is hidden say nothing.
+- A row is an element `row` behind the first one. Its height and whether it is hidden say nothing. Its number,
+  one more than that of the row before unless it is said, must be above it: otherwise the sheet is damaged,
+  which no text in a cell can bring about.
 - A cell stands in the column that its reference names (C of C5), without a reference in the column behind the
   cell before it. A cell with another reference is left out. Of cells in one column the first counts.
 - Cells in columns that the first row does not name are left out. Of merged cells the first one has the value.
@@ -33,6 +35,7 @@ MOST_FORMATS = 1 << 17
 """How many number formats a workbook may have; Excel itself has at most half of that."""
 
 _REFERENCE = re.compile("([A-Z]{1,3})[0-9]*")
+_ROW_NUMBER = re.compile("[0-9]{1,9}")
 _ROW = ["worksheet", "sheetData", "row"]
 _TEXT_ENDS = (["t"], ["r", "t"])
 """Where texts stand: plain, or in pieces of different looks. Elsewhere are reading aids."""
@@ -58,7 +61,7 @@ class RowCells(Visitor):
         self.first_number = ""
         self._only_first, self._seen = only_first, False
         self._cells = dict[int, Cell]()
-        self._size = 0
+        self._size = self._number = 0
         self._column = -1
         self._kind = self._style = ""
         self._in_row = self._in_cell = self._misplaced = False
@@ -82,6 +85,10 @@ class RowCells(Visitor):
                 self._words = self._found
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
+        number = attributes.get("r", str(self._number + 1))
+        if not _ROW_NUMBER.fullmatch(number) or int(number) <= self._number:
+            raise OSError("the rows of a sheet are not in the order of their numbers")
+        self._number = int(number)
         if not self._seen:
             self.first_number, self._seen = attributes.get("r", "1"), True
         self._cells, self._size, self._column = {}, 0, -1

@@ -42,7 +42,7 @@ class NumberKind:
     truth : bool
         Whether texts may be truth values; true counts as 1 and false as 0.
     marks : Marks or None
-        By which marks numbers are written as texts; None: as the engine reads them.
+        By which marks numbers are written as texts; None: with a decimal point.
     """
 
     name: str
@@ -89,7 +89,7 @@ def number_kind(
         one missing value makes texts of them. And whole numbers of 64 bits are floats, because one text makes
         texts of all of them, and texts are read as floats.
     marks : Marks or None
-        By which marks numbers are written as texts; None: as the engine reads them.
+        By which marks numbers are written as texts; None: with a decimal point.
     """
     # Whole numbers of 64 bits of pandas are read as floats (docs/explanation/frames.md).
     if declared in _FLOAT_TYPES or (inferred and declared in {"BIGINT", "UBIGINT"}):

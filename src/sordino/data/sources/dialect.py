@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
+from sordino.data.csv.column_types import Marks
 from sordino.data.csv.typed_fields import write_number
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
@@ -53,6 +54,14 @@ class Dialect:
     read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = None
 
 
+_INFINITE = " ".join(
+    f"WHEN '{sign}{word}' THEN CAST('{sign}inf' AS DOUBLE)"
+    for sign in ("", "+", "-")
+    for word in ("inf", "infinity")
+)
+"""What pandas reads as an infinite number, in any case."""
+
+
 def _write_embedded_number(index: int, kind: NumberKind) -> str:
     """Return the number of the column c<index>.
 
@@ -61,14 +70,15 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
-    # A text that is no number is NULL, and so ends no query. Where marks were declared, our own grammar says
-    # what a number is: the engine knows no other marks than its own.
-    value = f"TRY_CAST(c{index} AS DOUBLE)" if kind.marks is None else write_number(f"c{index}", kind.marks)
-    # Truth values among other values are texts by now. They count as they do in a column of truth values.
+    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is: the
+    # engine takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
+    value = write_number(f"c{index}", kind.marks or Marks()) if kind.text else f"TRY_CAST(c{index} AS DOUBLE)"
+    # Truth values and infinite floats among other values are texts by now. They count as they do in a column
+    # of truth values, or of floats.
     if kind.text and kind.truth:
         value = (
             # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
-            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE {value} END"
+            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value} END"
         )
     # NaN and the two zeros go here, at the start: what ranks or compares later never meets them.
     return EMBEDDED_WORDS.number.format(value)

@@ -192,7 +192,7 @@ class Source:
         Whether columns are texts unless another type was declared, as in text files. Then texts that are
         written as numbers are numbers.
     marks : Marks or None
-        By which marks such numbers are written; None: with a decimal point, as the engine reads them.
+        By which marks such numbers are written; None: with a decimal point.
     dropped : str
         Which rows are dropped by a rule of the format, in words, as lines of text files are that do not
         parse; empty: none. Where there is such a rule, neighbors need not have equally many rows.
