@@ -312,7 +312,11 @@ def test_what_a_table_computes_when_it_is_read_is_not_used(tmp_path):
         )
         con.execute("INSERT INTO Shop.T (a) VALUES (1), (2)")
     source = open_source(f"duckdb:{tmp_path}/a.db#shop.t")
-    assert dict(source.columns) == {"a": "INTEGER", "g": "UNUSABLE INTEGER (computed when it is read)", "b": "INTEGER"}
+    assert dict(source.columns) == {
+        "a": "INTEGER",
+        "g": "UNUSABLE INTEGER (computed when it is read)",
+        "b": "INTEGER",
+    }
     with pytest.raises(InvalidParameter):
         prepare_counts(source, ROW, kind="rows", where="g > 1")
     assert prepare_counts(source, ROW, kind="rows", where="a > 1 AND b = 5").run().values.tolist() == [1]

@@ -163,7 +163,22 @@ def test_truth_values_that_pandas_made_numbers_of_are_still_truth_values():
     """Their text is another one, which docs/known-limits.md says."""
     pair = joined([True, False]), joined([True, False], [7])
     assert str(pair[1].dtypes["x"]) == "int64"
-    assert moved(pair, ["x", "NOT x", "x = TRUE", "x <> FALSE", "x = 1", "x + 1 > 1", "TRY_CAST(x AS INTEGER) = 0", "x IS NULL"]) == []
+    assert (
+        moved(
+            pair,
+            [
+                "x",
+                "NOT x",
+                "x = TRUE",
+                "x <> FALSE",
+                "x = 1",
+                "x + 1 > 1",
+                "TRY_CAST(x AS INTEGER) = 0",
+                "x IS NULL",
+            ],
+        )
+        == []
+    )
 
 
 def test_types_do_differ_in_these_pairs():
@@ -185,7 +200,23 @@ VALUES = st.one_of(
     st.floats(),
     st.floats(width=32),
     st.booleans(),
-    st.sampled_from(["", "a", "7", "true", "1e400", "nan", "inf", "2024-01-01", "12:30", " 7 ", "1_0", str(2**53 + 1), "-1e20"]),
+    st.sampled_from(
+        [
+            "",
+            "a",
+            "7",
+            "true",
+            "1e400",
+            "nan",
+            "inf",
+            "2024-01-01",
+            "12:30",
+            " 7 ",
+            "1_0",
+            str(2**53 + 1),
+            "-1e20",
+        ]
+    ),
     st.dates(),
     st.datetimes(min_value=dt.datetime(1700, 1, 1), max_value=dt.datetime(2250, 1, 1)),
     st.times(),
@@ -196,15 +227,24 @@ VALUES = st.one_of(
 @settings(max_examples=20)
 def test_a_value_has_one_fate_in_whatever_type_it_comes(value):
     """Alone a value has the type that is found out for it; beside others it is an object of Python."""
-    frames = [pd.DataFrame({"x": [value]}), pd.DataFrame({"x": pd.Series([value, "w", None, 0.5, True], dtype=object)})]
-    if type(value) is not float:  # NaN of Polars and Arrow is read as missing, too, but None is another value for `pl.Object`
+    frames = [
+        pd.DataFrame({"x": [value]}),
+        pd.DataFrame({"x": pd.Series([value, "w", None, 0.5, True], dtype=object)}),
+    ]
+    if (
+        type(value) is not float
+    ):  # NaN of Polars and Arrow is read as missing, too, but None is another value for `pl.Object`
         frames += [pl.DataFrame({"x": [value]}), pa.table({"x": [value]})]
     alone, *found = map(fates, frames)
     for other in found:
         assert [where for where in PREDICATES if other[where][: len(alone[where])] != alone[where]] == []
 
 
-@given(value=st.datetimes(min_value=dt.datetime(1678, 1, 1), max_value=dt.datetime(2262, 1, 1)), nanoseconds=st.integers(0, 999), zone=st.sampled_from([None, "UTC", "America/New_York", "Asia/Kolkata"]))
+@given(
+    value=st.datetimes(min_value=dt.datetime(1678, 1, 1), max_value=dt.datetime(2262, 1, 1)),
+    nanoseconds=st.integers(0, 999),
+    zone=st.sampled_from([None, "UTC", "America/New_York", "Asia/Kolkata"]),
+)
 @settings(max_examples=60)
 def test_a_moment_has_one_text(value, nanoseconds, zone):
     moment = pd.Timestamp(value) + pd.Timedelta(nanoseconds, "ns")
@@ -251,6 +291,8 @@ def test_what_is_refused_names_no_type(where, message):
     said = set()
     for values in ([1, 2], [0.5, None], ["a", "b"], [True, False], [NOON, NOON]):
         with pytest.raises(InvalidParameter, match=message) as caught:
-            prepare_counts(open_source(pd.DataFrame({"x": values, "y": values})), ROW, kind="rows", where=where)
+            prepare_counts(
+                open_source(pd.DataFrame({"x": values, "y": values})), ROW, kind="rows", where=where
+            )
         said.add(str(caught.value))
     assert len(said) == 1

@@ -234,7 +234,10 @@ def test_what_is_computed_when_it_is_read_is_not_used(server):
     server.execute("DROP TABLE IF EXISTS shop.made_up")
     server.execute(f"CREATE TABLE shop.made_up (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
     columns = dict(open_source(f"{database()}#shop.made_up").columns)
-    assert columns == {"a": "INTEGER", "g": "UNUSABLE integer (computed when it is read)" if kind == "VIRTUAL" else "INTEGER"}
+    assert columns == {
+        "a": "INTEGER",
+        "g": "UNUSABLE integer (computed when it is read)" if kind == "VIRTUAL" else "INTEGER",
+    }
 
 
 @pytest.mark.slow  # 256 MiB
@@ -263,3 +266,14 @@ def test_a_table_with_a_part_elsewhere_is_computed(server):
         assert open_source(f"{database()}#shop.whole").computed
     finally:
         server.execute("DROP FOREIGN DATA WRAPPER nowhere CASCADE")
+
+
+def test_a_type_of_a_server_has_its_name_and_a_cast(server):
+    server.execute("DROP TABLE IF EXISTS shop.odd")
+    server.execute('CREATE TABLE shop.odd (a text, p point, "say ""hi""" int4range)')
+    source = open_source(f"{database()}#shop.odd")
+    for column, kind in (("p", "point"), ('say "hi"', "int4range")):
+        with pytest.raises(
+            InvalidParameter, match=rf"of type {kind}\. Name a view that has it as CAST\(NAME AS text\)"
+        ):
+            prepare_counts(source, PrivacyUnit(column), kind="units")

@@ -260,9 +260,7 @@ def _holds(tree: Tree, table: Table, row: Row, reading: Reading) -> bool | None:
             raise Unsaid
         return _compare(op, *reading(*parts, table, row))
     if op in {"in", "not in"}:
-        found = [
-            _compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]
-        ]
+        found = [_compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]]
         inside = True if True in found else None if None in found else False
         return inside if op == "in" or inside is None else not inside
     raise Unsaid
@@ -285,11 +283,16 @@ def _read(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str]
 def _read_in_frame(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str], tuple[Any, str]]:
     """Return two sides as a frame has them: numbers are floats, and what is no plain word may be anything."""
     sides = _read(one, two, table, row)
-    if any(kind == "text" and (value is None or not value.isalpha() or len(value) > 2) for value, kind in sides):
+    if any(
+        kind == "text" and (value is None or not value.isalpha() or len(value) > 2) for value, kind in sides
+    ):
         raise Unsaid
     if one[0] == two[0] == "col" and any(kind == "whole" for _, kind in sides):
         raise Unsaid  # two columns are compared as texts
-    left, right = ((float(value), kind) if kind == "whole" and value is not None else (value, kind) for value, kind in sides)
+    left, right = (
+        (float(value), kind) if kind == "whole" and value is not None else (value, kind)
+        for value, kind in sides
+    )
     return left, right
 
 

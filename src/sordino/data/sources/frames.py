@@ -108,7 +108,7 @@ class FrameReader:
 
         # A table without columns has no height in Arrow, so only the number of rows is sent.
         if not indices:
-            height = len(self.frame) if _is_pandas(self.frame) else _count_frame_rows(self.frame)
+            height = len(self.frame) if _names_may_repeat(self.frame) else _count_frame_rows(self.frame)
             return f"SELECT 1 FROM range({height})"
         places = [self.places[index] for index in indices]
         # Columns are taken by their places: names may occur twice.
@@ -148,7 +148,15 @@ def _convert_for_engine(array: Any, pa: Any) -> Any:
 
 def _is_text(kind: Any, pa: Any) -> bool:
     """Tell whether an Arrow type is one of texts or of bytes."""
-    kinds = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    kinds = (
+        "string",
+        "large_string",
+        "string_view",
+        "binary",
+        "large_binary",
+        "binary_view",
+        "fixed_size_binary",
+    )
     return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
@@ -244,11 +252,9 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.
-        value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
-        if nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value):
-            frame: Any = None
-        else:
-            frame = nw.from_native(value)
+        if not _names_may_repeat(value):
+            value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
+        frame: Any = None if _names_may_repeat(value) else nw.from_native(value)
     # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
@@ -291,9 +297,12 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
 
 def _refuse_names(names: Sequence[str]) -> dict[str, str]:
     """Return the names by which no question can ask for a column, and why."""
-    refused = {name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1}
+    refused = {
+        name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1
+    }
     return refused | {
-        name: "has a name that is empty or cannot be printed. Rename the column." for name in names
+        name: "has a name that is empty or cannot be printed. Rename the column."
+        for name in names
         if not (name and name.isprintable())
     }
 
@@ -428,6 +437,11 @@ def _read_pandas_type(kind: Any) -> str:
 
 def _is_pandas(value: Any) -> bool:
     return bool(nw.dependencies.is_pandas_dataframe(value))
+
+
+def _names_may_repeat(value: Any) -> bool:
+    """Tell whether a value is a table in which columns may have one name, which narwhals refuses."""
+    return _is_pandas(value) or bool(nw.dependencies.is_pyarrow_table(value))
 
 
 def _count_frame_rows(frame: Any) -> int:

@@ -46,6 +46,7 @@ def unusable(kind: str) -> str:
 def _name_type(declared: str) -> str:
     return shown(declared.removeprefix("UNUSABLE "))[1:-1]
 
+
 AS_LABELS = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)"
     r"|FLOAT|DOUBLE|DATE|UUID|ENUM\(.*\)",
