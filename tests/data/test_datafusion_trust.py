@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datafusion import SessionConfig, SessionContext, udf
 
@@ -21,7 +22,7 @@ import sordino as sd
 from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.data.sources import datafusion as module
 from sordino.data.sources.datafusion_words import DATAFUSION
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 from support.counted import SALT, counts_as_the_oracle, table
 from support.number_states import GRIDS, agrees, asked, floats, wholes
 from support.tables import made
@@ -375,3 +376,23 @@ def test_a_table_of_ten_thousand_batches_is_one_table():
     context.register_record_batches("t", [batches])
     [counts] = asked(context.table("t"), GRIDS["from 0"]).run()
     assert counts.counts.sum() == 10_000
+
+
+def test_types_that_rows_decide_are_refused(tmp_path):
+    """One row more would decide whether a question is refused, for free."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "t.json").write_text('{"a": 1}\n', encoding="utf-8")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "t.parquet")
+    context = SessionContext()
+    context.register_csv("t", str(tmp_path / "t.csv"))
+    for made in (
+        context.read_csv(str(tmp_path / "t.csv")),
+        context.table("t"),
+        context.sql("SELECT b + 1 AS c FROM t WHERE a > 0"),
+        context.read_json(str(tmp_path / "t.json")),
+    ):
+        with pytest.raises(
+            UnsupportedBackend, match="must read files that declare the types of their columns"
+        ):
+            open_source(made)
+    assert open_source(context.read_parquet(str(tmp_path / "t.parquet"))).columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -91,7 +92,7 @@ def test_a_part_that_changes_its_header_ends_with_the_constant_sentence(tmp_path
 REFUSED = {
     "nothing in it": (["_SUCCESS", ".x.csv"], DataSourceError, "hold at least one"),
     "two kinds": (["a.csv", "b.parquet"], UnsupportedBackend, r"got '\.csv', '\.parquet'\. Name files of one kind with a pattern"),
-    "a note": (["a.csv", "README.md"], UnsupportedBackend, "of one kind"),
+    "a note": (["a.csv", "README.md"], UnsupportedBackend, "README.md is not. Move it away"),
     "a packed Parquet file": (["a.parquet.gz"], UnsupportedBackend, "of one kind"),
     "two headers": (["a.csv", "b.csv:other,header\n"], DataSourceError, "same header line"),
     "a folder of another name": (["a.csv", "more/b.csv"], DataSourceError, "must be called KEY=VALUE"),
@@ -145,8 +146,12 @@ UNREAD = {
     "x.duckdb": "duckdb:FILE#TABLE",
     "x.sqlite": "SQLite",
     "x.pkl": "not run",
-    "x": "of one kind",
-    "x.gz": "of one kind",
+    "x": r"no end such as \.csv.*If it is CSV, give it a name that ends in \.csv",
+    "x.gz": r"no end such as \.csv.*If it is CSV",
+    "adult.data": r"got one that ends in '\.data'\. If it is CSV, give it a name that ends in \.csv, or a link",
+    "x.dat": r"If it is CSV, give it a name that ends in \.csv",
+    "x.tab": r"a name that ends in \.tsv",
+    "x.vcf.bgz": r"a name that ends in \.gz, such as \.csv\.gz",
 }
 
 
@@ -349,3 +354,36 @@ def test_files_of_a_folder_are_found_by_names(tmp_path):
     put(tmp_path / "t" / "a.jsonl", b"")
     found = find_files(str(tmp_path / "t"))
     assert (found.kind, [path.name for path in found.files]) == ("jsonl", ["a.jsonl", "b.ndjson.gz"])
+
+
+@pytest.mark.parametrize("stray", ["Thumbs.db", "desktop.ini", "notes.docx", "list.json", "README"])
+def test_a_stray_file_is_named_and_a_pattern_is_proposed(tmp_path, stray):
+    """What lies among the parts is not what is meant: nothing is said about how to read it."""
+    put(tmp_path / "t" / "a.csv", HEADER + b"u,i,n\n")
+    put(tmp_path / "t" / stray, b"anything")
+    with pytest.raises(UnsupportedBackend, match=rf"{stray} is not\. .*pattern, such as FOLDER/\*\.csv\."):
+        open_source(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        (
+            {"a": "INTEGER", "b": "DOUBLE"},
+            r"column 'b' is INTEGER and DOUBLE in .*1\.parquet and .*2\.parquet",
+        ),
+        ({"b": "INTEGER", "a": "INTEGER"}, "column 1 is 'a' and 'b' in"),
+        ({"a": "INTEGER"}, "there are 2 and 1 columns, and 'b' is in one of them only"),
+        (
+            {"a": "INTEGER", "b": "INTEGER", "c": "DATE"},
+            "there are 2 and 3 columns, and 'c' is in one of them only",
+        ),
+    ],
+)
+def test_parts_that_differ_are_told_by_column_and_types(tmp_path, types, said):
+    with duckdb.connect() as con:
+        for name, kinds in (("1", {"a": "INTEGER", "b": "INTEGER"}), ("2", types)):
+            columns = ", ".join(f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items())
+            con.execute(f"COPY (SELECT {columns}) TO '{tmp_path}/{name}.parquet'")
+    with pytest.raises(DataSourceError, match=said):
+        open_source(tmp_path)

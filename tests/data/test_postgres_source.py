@@ -287,3 +287,14 @@ def test_files_of_a_server_list_no_labels():
     for path in (file, cluster.data / "PG_VERSION", cluster.data / "postgresql.conf"):
         with pytest.raises(UnsafePredicate, match="files of a server"):
             Domain.from_file(path).resolve(source)
+
+
+def test_a_type_of_a_server_has_its_name_and_a_cast(server):
+    server.execute("DROP TABLE IF EXISTS shop.odd")
+    server.execute('CREATE TABLE shop.odd (a text, p point, "say ""hi""" int4range)')
+    source = open_source(f"{database()}#shop.odd")
+    for column, kind in (("p", "point"), ('say "hi"', "int4range")):
+        with pytest.raises(
+            InvalidParameter, match=rf"of type {kind}\. Name a view that has it as CAST\(NAME AS text\)"
+        ):
+            prepare_counts(source, PrivacyUnit(column), kind="units")

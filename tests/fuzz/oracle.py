@@ -6,6 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -70,7 +71,12 @@ def expected(table: Table, question: Question, *, source: str) -> Expected:
     """
     if question.kind == "records":
         raise Unsaid  # numbers are rounded to floats there
-    kept = [row for row in table.rows if question.where is None or _holds(question.where, table, row) is True]
+    reading = _read_in_frame if source in FRAMES else _read
+    kept = [
+        row
+        for row in table.rows
+        if question.where is None or _holds(question.where, table, row, reading) is True
+    ]
     units: dict[Any, list[Row]] = defaultdict(list)
     for place, row in enumerate(kept):
         unit: Any = place
@@ -244,17 +250,21 @@ def _steps(number: Fraction | float, ends: Any) -> int:
 # ---- simple predicates --------------------------------------------------------------------------------------------------
 
 
-def _holds(tree: Tree, table: Table, row: Row) -> bool | None:
+FRAMES = ("pandas", "polars", "lazy", "arrow")
+Reading = Callable[[Tree, Tree, Table, Row], tuple[tuple[Any, str], tuple[Any, str]]]
+
+
+def _holds(tree: Tree, table: Table, row: Row, reading: Reading) -> bool | None:
     """Return whether a predicate holds, None for neither; only where nothing is computed that could fail."""
     op, *parts = tree
     if op in {"and", "or"}:
-        one, two = (_holds(part, table, row) for part in parts)
+        one, two = (_holds(part, table, row, reading) for part in parts)
         decided = op == "or"
         if decided in (one, two):
             return decided
         return None if None in (one, two) else not decided
     if op == "not":
-        inner = _holds(parts[0], table, row)
+        inner = _holds(parts[0], table, row, reading)
         return None if inner is None else not inner
     if op in {"is null", "is not null"} and parts[0][0] == "col":
         value = row[table.names.index(parts[0][1])]
@@ -264,12 +274,9 @@ def _holds(tree: Tree, table: Table, row: Row) -> bool | None:
     if op in COMPARISONS:
         if _narrowed(parts, table):
             raise Unsaid
-        return _compare(op, *(_value(part, table, row) for part in parts))
+        return _compare(op, *reading(*parts, table, row))
     if op in {"in", "not in"}:
-        found = [
-            _compare("=", _value(parts[0], table, row), _value(["const", text], table, row))
-            for text in parts[1]
-        ]
+        found = [_compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]]
         inside = True if True in found else None if None in found else False
         return inside if op == "in" or inside is None else not inside
     raise Unsaid
@@ -283,6 +290,26 @@ def _narrowed(parts: Any, table: Table) -> bool:
         if part[0] == "col" and part[1] in table.names
     }
     return "UHUGEINT" in kinds and bool(kinds & {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+
+
+def _read(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str], tuple[Any, str]]:
+    return _value(one, table, row), _value(two, table, row)
+
+
+def _read_in_frame(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str], tuple[Any, str]]:
+    """Return two sides as a frame has them: numbers are floats, and what is no plain word may be anything."""
+    sides = _read(one, two, table, row)
+    if any(
+        kind == "text" and (value is None or not value.isalpha() or len(value) > 2) for value, kind in sides
+    ):
+        raise Unsaid
+    if one[0] == two[0] == "col" and any(kind == "whole" for _, kind in sides):
+        raise Unsaid  # two columns are compared as texts
+    left, right = (
+        (float(value), kind) if kind == "whole" and value is not None else (value, kind)
+        for value, kind in sides
+    )
+    return left, right
 
 
 def _value(tree: Tree, table: Table, row: Row) -> tuple[Any, str]:

@@ -355,3 +355,30 @@ def test_braces_in_a_question_are_its_own(read, labels):
         "SELECT concat('{', '}', '{r}') AS t FROM rows", labels
     )
     assert list(answer["t"]) == ["{}{r}"]
+
+
+def test_types_that_rows_decide_are_refused(tmp_path):
+    """One row more would decide whether a question is refused, for free. What was declared is public."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "t.json").write_text('{"a": 1}\n', encoding="utf-8")
+    spark, csv, json = session(), str(tmp_path / "t.csv"), str(tmp_path / "t.json")
+    guessed = spark.read.csv(csv, header=True, inferSchema=True)
+    guessed.createOrReplaceTempView("guessed")
+    for made in (
+        guessed,
+        guessed.filter("a > 0").select("b"),
+        guessed.crossJoin(spark.read.schema("c int").csv(csv)),
+        spark.table("guessed"),
+        spark.read.json(json),
+        spark.sql(f"SELECT * FROM json.`{json}`"),
+        spark.read.csv(csv),
+    ):
+        with pytest.raises(UnsupportedBackend, match="must read files that declare the types"):
+            open_source(made)
+    for made in (
+        spark.read.schema("a int, b int").csv(csv, header=True),
+        spark.read.csv(csv, header=True),
+        spark.read.schema("a int").json(json),
+        spark.createDataFrame([(1, "] csv")], "a int, b string").filter("b <> '] csv x'"),
+    ):
+        assert open_source(made).columns

@@ -494,7 +494,7 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
         case Column():
             sql = node.sql or f"c{node.index}"
         case Constant():
-            sql = _render_constant(node)
+            sql = render_constant(node)
         case Negative():
             # The blank keeps two minus signs from becoming a comment.
             sql = attempt(f"(- {inside(node.operand)})")
@@ -518,7 +518,8 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
     return sql
 
 
-def _render_constant(constant: Constant) -> str:
+def render_constant(constant: Constant) -> str:
+    """Return a literal in SQL."""
     if constant.kind == "text":
         return literal(constant.text)
     # In parentheses: a sign in front of a number must not meet the operator before it.

@@ -36,7 +36,7 @@ from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import UNPLANNED, Answer, Kept, Scan, quoted
 from sordino.data.sources.memory import choose_memory
 from sordino.data.sources.source import AnswerLimit, Asked, unusable
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 
 _ENGINE_TYPES = {
     "int8": "TINYINT",
@@ -211,6 +211,7 @@ def open_datafusion_frame(frame: Any) -> tuple[DataFusionBackend, dict[str, str]
     InvalidParameter
         If a name occurs twice.
     """
+    _check_plan(frame)
     fields = list(frame.schema())
     schema = tuple((str(one.name), _translate_type(str(one.type))) for one in fields)
     columns = dict(schema)
@@ -219,6 +220,34 @@ def open_datafusion_frame(frame: Any) -> tuple[DataFusionBackend, dict[str, str]
             "The columns of a DataFusion frame must have different names; rename them with an alias."
         )
     return DataFusionBackend(frame, schema), columns
+
+
+# The kinds of files that a plan reads; of these two, rows decide the types unless a schema was given.
+_READ_KIND = re.compile(r"\bfile_type=(csv|json)\b")
+
+
+def _check_plan(frame: Any) -> None:
+    """Refuse a frame over files whose rows may have decided the types of their columns.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If its plan reads CSV or JSON. Whether a schema was given is not seen there.
+    """
+    try:
+        # Nothing is read: only how it would be.
+        with _SILENCE:
+            plan = frame.execution_plan().display_indent()
+    except Exception:  # noqa: BLE001 - the engine has no class of its own, and its words may quote a plan
+        raise DataSourceError(
+            "A DataFusion frame must be one that its session can plan; this one is not."
+        ) from None
+    if found := _READ_KIND.search(plan):
+        raise UnsupportedBackend(
+            "A DataFusion frame must read files that declare the types of their columns, such as Parquet, "
+            f"because otherwise rows decide them; got a scan of {found[1].upper()}. Open the file by its path, "
+            "or write it to Parquet with a schema."
+        )
 
 
 def _translate_type(kind: str) -> str:

@@ -53,6 +53,8 @@ _UNREAD = {
     **dict.fromkeys(
         (".zip", ".bz2", ".xz", ".7z", ".tar", ".tgz", ".lz4"), f"This packing is not read. {_UNPACK}"
     ),
+    ".bgz": "It is a file of gzip: give it a name that ends in .gz, such as .csv.gz.",
+    ".tab": "If fields are separated by tabs, give it a name that ends in .tsv.",
     **dict.fromkeys((".duckdb", ".ddb"), _OPEN_TABLE),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), f"SQLite files are not read. {_TO_CSV} {_OPEN_TABLE}"),
 }
@@ -188,14 +190,23 @@ def _keep_one_name(paths: Iterable[Path]) -> tuple[Path, ...]:
 def _find_kind(files: Sequence[Path]) -> Kind:
     """Return how files are read, by their names alone."""
     suffixes = sorted({unpacked_suffix(file) for file in files})
-    for suffix in suffixes:
-        if suffix in _UNREAD:
-            raise UnsupportedBackend(
-                f"The files of a source must be of a kind that is read; got one that ends in {shown(suffix)}."
-                f" {_UNREAD[suffix]}"
-            )
     kinds = {_KINDS.get(suffix) for suffix in suffixes}
     kind, *others = kinds
+    strays = [file for file in files if unpacked_suffix(file) not in _KINDS]
+    # What lies among files that are read is not what is meant.
+    if others and None in kinds:
+        raise UnsupportedBackend(
+            f"All files of a source must be of a kind that is read, by the ends of their names; {strays[0]} is "
+            f"not{f', and {len(strays) - 1} more are not' if strays[1:] else ''}. Move it away, or name files "
+            f"of one kind with a pattern, such as FOLDER/*{min(suffixes, key=lambda one: one not in _KINDS)}."
+        )
+    if strays:
+        ending = unpacked_suffix(strays[0])
+        advice = _UNREAD.get(ending, "If it is CSV, give it a name that ends in .csv, or a link to it.")
+        raise UnsupportedBackend(
+            "The files of a source must be of a kind that is read, by the ends of their names; got one that "
+            f"{f'ends in {shown(ending)}' if ending else 'has no end such as .csv'}. {advice}"
+        )
     # Parquet is compressed inside, where its columns can still be found.
     packed = sorted({file.suffix.lower() for file in files if file.suffix.lower() in PACKED})
     if kind is None or others or (kind == "parquet" and packed):

@@ -16,8 +16,9 @@ Proof: docs/proofs/predicates.md.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -35,9 +36,10 @@ from sordino.data.questions.condition import (
     TryCast,
 )
 from sordino.data.questions.numbers import number_kind
-from sordino.data.questions.predicate import Predicate
+from sordino.data.questions.predicate import Predicate, render_constant
 from sordino.data.sources.dialect import EMBEDDED, Dialect
-from sordino.data.sources.words import LARGEST_EXACT_WHOLE
+from sordino.data.sources.engine import literal
+from sordino.data.sources.words import LARGEST_EXACT_WHOLE, WHOLE_NUMBERS
 from sordino.errors import InvalidParameter
 
 READABLE = re.compile(
@@ -57,6 +59,12 @@ _NUMBER = re.compile(r"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0
 _CAST_TO_TEXT = frozenset({"VARCHAR", "BOOLEAN"})
 _CAST_TO_MOMENT = frozenset({"DATE", "TIME", "TIMESTAMP"})
 _EQUALITIES = frozenset({"=", "<>", "!="})
+_TYPES_IN_LISTS = {
+    "text": "VARCHAR",
+    "number": "DOUBLE",
+    "instant": "TIMESTAMP WITH TIME ZONE",
+    "TIME": "TIME",
+}
 
 
 def read_frame_columns(predicate: Predicate, kinds: Mapping[int, str]) -> Predicate:
@@ -106,10 +114,29 @@ class _Reader:
             case Not():
                 return Not(self.condition(node.operand))
             case Connected():
-                return Connected(node.operator, tuple(map(self.condition, node.operands)))
+                return self._join(node.operator, node.operands)
             case Comparison():
                 return self._compare(node)
         assert_never(node)
+
+    def _join(self, operator: str, operands: Sequence[Node]) -> Node:
+        """Return what AND or OR connects; of a list of constants (IN) the column is read once for all of them."""
+        lists: dict[tuple[int, str], list[Constant]] = {}
+        joined = []
+        for one in operands:
+            listed = _find_listed(one) if operator == "OR" else None
+            if listed is None:
+                joined.append(self.condition(one))
+            else:
+                column, constant = listed
+                lists.setdefault((column.index, _find_reading_beside(constant, "=")), []).append(constant)
+        for (index, reading), constants in lists.items():
+            values = ", ".join(
+                f"CAST({_write_constant(one, reading)} AS {_TYPES_IN_LISTS[reading]})" for one in constants
+            )
+            column = _READINGS[reading](index, self._kinds[index])
+            joined.append(Column(index, f"list_contains([{values}], {column})"))
+        return Connected(operator, tuple(joined)) if len(joined) > 1 else joined[0]
 
     def _compare(self, node: Comparison) -> Node:
         left, right = node.left, node.right
@@ -130,6 +157,19 @@ class _Reader:
             else:
                 sides.append(self._read(one, "text"))
         return Comparison(sides[0], node.operator, sides[1])
+
+
+def _find_listed(node: Node) -> tuple[Column, Constant] | None:
+    """Return the column and the number or text that a node says are equal; None if it says something else."""
+    if not (isinstance(node, Comparison) and node.operator == "="):
+        return None
+    left, right = node.left, node.right
+    known = isinstance(left, Column) and isinstance(right, Constant) and right.kind in {"number", "text"}
+    return (left, right) if known else None
+
+
+def _write_constant(constant: Constant, reading: str) -> str:
+    return literal(_write_usual_text(constant.text)) if reading == "text" else render_constant(constant)
 
 
 def _is_text(node: Node) -> bool:
@@ -180,7 +220,7 @@ def _write_text(index: int, kind: str) -> str:
         # numbers that floats round, as floats: that is what remains of them in other types.
         return (
             f"(CASE WHEN lower({column}) = 'true' OR lower({column}) = 'false' THEN lower({column})"
-            f" WHEN abs({number}) > {LARGEST_EXACT_WHOLE} AND isfinite({number})"
+            f" WHEN abs({number}) >= {LARGEST_EXACT_WHOLE} AND isfinite({number})"
             f" THEN {_write_text_of_number(number)} ELSE {column} END)"
         )
     if _is_number(kind):
@@ -209,14 +249,17 @@ def _write_number(index: int, kind: str) -> str:
     """Return the number of a column, as sums and quantiles of frames read it (`Source.number_column`)."""
     if kind.startswith("DECIMAL") or kind == "UHUGEINT":
         return _write_double(f"c{index}", kind)
+    if kind in WHOLE_NUMBERS:
+        return f"CAST(c{index} AS DOUBLE)"
     known = number_kind(kind, text=True, inferred=True)
     # Neither a date nor a time of day is a number.
     return "CAST(NULL AS DOUBLE)" if known is None else f"CAST({EMBEDDED.number(index, known)} AS DOUBLE)"
 
 
 def _write_truth(index: int, kind: str) -> str:
+    # pandas makes 1 and 0 of truth values beside numbers.
     text = _write_text(index, kind)
-    return f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END)"
+    return f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE WHEN '1' THEN TRUE WHEN '0' THEN FALSE END)"
 
 
 def _write_moment(kind_of_moment: str) -> Callable[[int, str], str]:
@@ -241,7 +284,8 @@ def _write_usual_text(text: str) -> str:
     """Return a text as `_write_text` writes it."""
     if text.lower() in {"true", "false"}:
         return text.lower()
-    if not _NUMBER.fullmatch(text) or abs(number := float(text)) <= LARGEST_EXACT_WHOLE:
+    number = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if abs(number) < LARGEST_EXACT_WHOLE or math.isinf(number):
         return text
     return str(int(number)) if abs(number) < 1 << 127 else repr(number)
 

@@ -132,7 +132,7 @@ class FrameReader:
 
         # A table without columns has no height in Arrow, so only the number of rows is sent.
         if not indices:
-            height = len(self.frame) if _is_pandas(self.frame) else _count_frame_rows(self.frame)
+            height = len(self.frame) if _names_may_repeat(self.frame) else _count_frame_rows(self.frame)
             return f"SELECT 1 FROM range({height})"
         places = [self.places[index] for index in indices]
         # Columns are taken by their places: names may occur twice.
@@ -276,11 +276,9 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.
-        value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
-        if nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value):
-            frame: Any = None
-        else:
-            frame = nw.from_native(value)
+        if not _names_may_repeat(value):
+            value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
+        frame: Any = None if _names_may_repeat(value) else nw.from_native(value)
     # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
@@ -464,6 +462,11 @@ def _read_pandas_type(kind: Any) -> str:
 
 def _is_pandas(value: Any) -> bool:
     return bool(nw.dependencies.is_pandas_dataframe(value))
+
+
+def _names_may_repeat(value: Any) -> bool:
+    """Tell whether a value is a table in which columns may have one name, which narwhals refuses."""
+    return _is_pandas(value) or bool(nw.dependencies.is_pyarrow_table(value))
 
 
 def _count_frame_rows(frame: Any) -> int:

@@ -216,6 +216,11 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         )
     if path.startswith(("postgresql://", SPARK_SCHEME, SPARK_START)):
         return _open_server_table(path)
+    if path.startswith("postgres://"):
+        raise InvalidParameter(
+            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an address with "
+            "postgres://. Write postgresql:// in its place."
+        )
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."

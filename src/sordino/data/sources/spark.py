@@ -36,6 +36,7 @@ from sordino.constraints import shown
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import AnswerLimit, Asked, unusable
+from sordino.data.sources.spark_plan import check_plan
 from sordino.data.sources.spark_progress import stop_query, watch_query
 from sordino.data.sources.spark_words import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
@@ -234,6 +235,7 @@ def open_spark_table(address: str) -> tuple[SparkBackend, dict[str, str], str]:
 
 def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
     _check_session(frame.sparkSession)
+    check_plan(frame)
     schema = _describe(frame)
     names = [name for name, _ in schema]
     # Whether a name finds one column or fails is a setting of the session.

@@ -112,18 +112,37 @@ def open_parquet(
             describe_columns(opened, f"SELECT {_FILE} FROM {rows}", str(files[0]))
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
+            difference = _find_difference(
+                list(zip(names[0], schemas[0].values(), strict=False)),
+                list(zip(named, schema.values(), strict=False)),
+            )
             raise DataSourceError(
-                f"All files of a source must have the same columns and types; {path} differs from {files[0]}."
+                f"All files of a source must have the same columns and types in the same order; {difference} in "
+                f"{files[0]} and {path}. Write them anew with one schema, or name those that agree with a "
+                "pattern."
             )
     types = tuple(schemas[0].values())
     # Of two columns with one name a question could mean either.
     if len(set(names[0])) != len(types) or len(names[0]) != len(types):
         raise DataSourceError(
-            f"The columns of a Parquet file must have different names; those of {files[0]} have not."
+            f"The columns of a Parquet file must have different names; {files[0]} has "
+            f"{next(name for name in names[0] if names[0].count(name) > 1)!r} more than once. Rename one."
         )
     check_keys(folders, names[0], files[0])
     columns = dict(zip(names[0], types, strict=True)) | dict.fromkeys(folders.keys, "VARCHAR")
     return ParquetReader(tuple(files), types, schemas[0], folders), columns
+
+
+def _find_difference(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> str:
+    """Return the first column in which two schemas differ, in words."""
+    for place, (left, right) in enumerate(zip(one, other, strict=False), start=1):
+        if left[0] != right[0]:
+            return f"column {place} is {left[0]!r} and {right[0]!r}"
+        if left != right:
+            return f"column {left[0]!r} is {left[1]} and {right[1]}"
+    longer = max(one, other, key=len)
+    name = longer[min(len(one), len(other))][0]
+    return f"there are {len(one)} and {len(other)} columns, and {name!r} is in one of them only,"
 
 
 def _read_parquet_names(opened: Engine, path: Path) -> list[str]:
