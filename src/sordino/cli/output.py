@@ -188,6 +188,10 @@ def describe_release(
     ]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
+    if domain is not None and domain.kind == "assumed public" and not release.cost.pure():
+        # Only where nothing was drawn: those of a table without any label.
+        facts["warning"] = f"{item} has no label in any row, so there is nothing to release."
+        notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
 
 
