@@ -212,6 +212,10 @@ class System:
 class Seeded:
     """A predictable stream for tests and planning: every result drawn from it says `simulated=True`.
 
+    A copy, a pickle and a forked process repeat the same noise: the first two begin the stream again, and the
+    last goes on where it was forked. In a pool of workers give each task a seed of its own, such as
+    `Seeded(task)`, or all of them simulate the same runs.
+
     Parameters
     ----------
     seed : int

@@ -165,6 +165,10 @@ def describe_release(kind: str, release: Any) -> tuple[dict[str, Any], list[str]
     ]
     if some.domain is not None:
         notes.append(f"Labels: {some.domain}.")
+    if some.domain == "assumed public" and not release.cost.pure():
+        # Only where nothing was drawn: those of a table without any label.
+        facts["warning"] = f"{some.by or some.item} has no label in any row, so there is nothing to release."
+        notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
 
 

@@ -124,9 +124,14 @@ def top(
     if release is None:
         return
     facts, notes = describe_release("top", release)
+    # Labels that were assumed public may be fewer than K, which is seen only when they are read.
+    whole = domain.kind == "assumed public" and 0 < len(release) < k and not getattr(release, "crossed", None)
+    if whole:
+        notes.append(f"{item} has {len(release)} labels in all: the list has all of them.")
     if threshold is not None:
         facts |= {"threshold": float(threshold), "crossed": release.crossed}
-        ended = "the threshold ended the list" if release.crossed else "the list is full"
+        full = "it ended nothing" if len(release) < k else "the list is full"
+        ended = "the threshold ended the list" if release.crossed else full
         notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
     if domain.hidden:
         more, told = describe_found(release, k)

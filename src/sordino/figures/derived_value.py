@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import Any, NoReturn, cast, final
 
 from sordino.constraints import SHARE, TRUTH, Number, exact, shown, to_fraction
 from sordino.errors import InvalidParameter
@@ -140,8 +140,7 @@ class DerivedValue(Derivable, Tabular):
             raise InvalidParameter(
                 "DerivedValue.interval_at needs a figure that was made of releases; got one made by hand."
             )
-        low, high = self.made.bound(wrong, planned=self.planned)
-        return float(low), float(high)
+        return _bound(self.made, wrong, planned=self.planned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite, or no number, as None."""
@@ -353,7 +352,7 @@ def state(
     item: Any = None,
 ) -> DerivedValue:
     """Return a figure with its interval; `parts` are the releases and figures that it is made of."""
-    low, high = made.bound(1 - confidence, planned=planned)
+    low, high = _bound(made, 1 - confidence, planned=planned)
     charges: dict[str, None] = {}
     for part in parts:
         receipt = getattr(part, "receipt", None)
@@ -365,9 +364,9 @@ def state(
         )
         charges |= {one: None for one in paid if one is not None}
     return DerivedValue(
-        value=float(made.value),
-        low=float(low),
-        high=float(high),
+        value=_round(made.value),
+        low=low,
+        high=high,
         confidence=float(confidence),
         item=item,
         planned=planned,
@@ -392,6 +391,32 @@ class _Figure:
     confidence: Fraction | None
     planned: bool
     part: Any
+
+
+def _bound(made: Made, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
+    """Return the ends of the interval of a figure as floats; refuse a figure for which there are none."""
+    # First, so that a figure that is too large is refused before its noise is added up in floats.
+    _ = _round(made.value)
+    try:
+        low, high = made.bound(wrong, planned=planned)
+    # Of noise that is multiplied with a very large, or a very small, number.
+    except (OverflowError, ZeroDivisionError):
+        _refuse_size()
+    return _round(low), _round(high)
+
+
+def _round(number: Fraction | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        _refuse_size()
+
+
+def _refuse_size() -> NoReturn:
+    raise InvalidParameter(
+        "A figure made of others must have an interval that floats can hold, so nothing beyond 1e308; "
+        "this one has none. Multiply by a number nearer to 1."
+    ) from None
 
 
 def _find_figure(thing: Any) -> _Figure | None:

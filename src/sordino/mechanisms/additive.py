@@ -89,6 +89,11 @@ class LaplaceMechanism(Mechanism):
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
+        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
+        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
+        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
+        such answers out before, by a rule that looks at one person alone.
+
         Raises
         ------
         InvalidParameter
@@ -145,6 +150,11 @@ class GaussianMechanism(Mechanism):
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
+
+        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
+        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
+        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
+        such answers out before, by a rule that looks at one person alone.
 
         Raises
         ------

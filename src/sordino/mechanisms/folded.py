@@ -220,7 +220,8 @@ class FoldedMechanism(Mechanism):
         part = 0.0 if self.sensitivity.step is not None else float(place - whole)
         # Exactly on the grid, as at the upper end, nothing is rounded and no next step is needed.
         here, there = (_folded_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
-        return float(self.step) ** 2 * between(here, there, part)
+        # One factor after the other: a square that no float can hold is infinite, and no error.
+        return float(self.step) * (float(self.step) * between(here, there, part))
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
@@ -255,7 +256,7 @@ class FoldedMechanism(Mechanism):
             released[folded == output] = self._moved(output)
         common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
         # The largest over the range: the one at the answer would tell where the answer lies.
-        error = math.sqrt(self._largest_variance)
+        error = self._largest_deviation
         if steps.ndim == 0:
             return Value(value=float(released[0]), standard_error=error, **common)
         return Values(values=released, standard_error=error, **common)
@@ -282,12 +283,13 @@ class FoldedMechanism(Mechanism):
         return float(self.step * (output - mean if output <= self.ends[0] else output + mean))
 
     @cached_property
-    def _largest_variance(self) -> float:
-        """The largest variance of a release: in the middle of the range, or between two steps there."""
+    def _largest_deviation(self) -> float:
+        """The largest standard deviation: in the middle of the range, or between two steps there."""
         low, high = self.ends
         # The variance is concave and symmetric in the answer: "Variance" on the proof page.
         here, there = (_folded_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
-        return float(self.step) ** 2 * (
+        # The square of a step may be more, or less, than a float can hold.
+        return float(self.step) * math.sqrt(
             largest_between(here, there) if self.sensitivity.step is None else here
         )
 

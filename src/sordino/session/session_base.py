@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from sordino.constraints import FINITE, Number, shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
@@ -67,6 +67,13 @@ class SessionBase:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got None."
             )
+
+    def __reduce__(self) -> NoReturn:
+        # It holds an open source, and perhaps private counts to look at again.
+        raise TypeError(
+            f"A {type(self).__name__} belongs to the process that opened it and cannot be copied or pickled. "
+            "Open one in each process; a Ledger may be handed over."
+        )
 
     @property
     def left_out(self) -> tuple[str, ...]:

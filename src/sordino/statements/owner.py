@@ -92,7 +92,8 @@ class Owner:
             raise InvalidParameter(f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}.")
         try:
             return cls(tomllib.loads(text))
-        except (tomllib.TOMLDecodeError, RecursionError):
+        # A number of very many digits is a ValueError, too.
+        except (ValueError, RecursionError):
             raise InvalidParameter(f"{name} must be TOML, as its name says; it cannot be read.") from None
 
 

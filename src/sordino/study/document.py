@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, final
 
 from sordino.constraints import say_unknown_key
@@ -22,6 +22,8 @@ Place = tuple[str | int, ...]
 """Where something stands: names of tables and keys, and the number of a table in a list of them."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LONGEST_WHOLE = 64
+_LONG_NUMBER = re.compile(r"[0-9](?:_?[0-9]){4000}", re.ASCII)
 _PLACE_OF_ERROR = re.compile(r"\(at line (\d+), column \d+\)")
 
 
@@ -45,10 +47,16 @@ class Document:
         self._text = read_small_text(path, "The file of a study")
         try:
             self.tree: dict[str, Any] = tomllib.loads(self._text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             found = _PLACE_OF_ERROR.search(str(error))
+            long = _LONG_NUMBER.search(self._text)
+            # Python refuses to read a number of very many digits, and does not say where it stands.
+            if long and not isinstance(error, tomllib.TOMLDecodeError):
+                _refuse_long(f"{self.path}, line {self._text.count(chr(10), 0, long.start()) + 1}")
             where = f"; line {found[1]} is the first that is not" if found else ""
             raise InvalidParameter(f"A study must be written in TOML; {self.path} is not{where}.") from None
+        for place in _list_long(self.tree, ()):
+            _refuse_long(self.describe(place))
 
     @property
     def digest(self) -> str:
@@ -138,6 +146,22 @@ class Document:
         return _VARIABLE.sub(look_up, value)
 
 
+def _list_long(value: Any, place: Place) -> Iterator[Place]:
+    """Yield where whole numbers stand that TOML has not: what a study says is written again."""
+    if isinstance(value, dict | list):
+        for name, inside in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _list_long(inside, (*place, name))
+    elif isinstance(value, int) and value.bit_length() > _LONGEST_WHOLE:
+        yield place
+
+
+def _refuse_long(where: str) -> NoReturn:
+    raise InvalidParameter(
+        f"{where}: Whole numbers in a study must have at most {_LONGEST_WHOLE} bits, as in TOML; got a "
+        "longer one. Write a large number as 1e30."
+    ) from None
+
+
 @final
 class _Beginnings:
     """The first lines of a text, read as TOML as far as they can be."""
@@ -169,7 +193,7 @@ class _Beginnings:
             try:
                 self._trees[count] = tomllib.loads("\n".join(self._lines[:count]))
             # The middle of a value.
-            except tomllib.TOMLDecodeError:
+            except (ValueError, RecursionError):
                 self._trees[count] = None
         return self._trees[count]
 
