@@ -155,15 +155,19 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
     for group, numbers in groups.items():
         most = len(numbers) if question.unit is None else min(len(numbers), question.max_rows or 1)
         buckets: dict[int, int] = defaultdict(int)
+        # A row without a number is in no bucket, and may take the place of one that has a number.
         for number in numbers:
-            buckets[_bucket(number, edges)] += 1
+            if number is not None:
+                buckets[_bucket(number, edges)] += 1
+        if None in numbers:
+            found.unsummed.add("bucket")
         if question.kind == "buckets":
             for bucket, n in buckets.items():
                 fewest = max(0, most - (len(numbers) - n)) if chosen else 0
                 found.add(("bucket", group, bucket), fewest, min(n, most))
                 if ladder is not None:
                     found.add(("counted", group, bucket), fewest, min(n, most))
-                    here = [one for one in numbers if _bucket(one, edges) == bucket]
+                    here = [one for one in numbers if one is not None and _bucket(one, edges) == bucket]
                     found.add(("sum", group, bucket), *_sum_ends(here, bucket, ladder, fewest, min(n, most)))
             found.sums["bucket"] += 0 if is_together(question) else most
             continue
@@ -213,8 +217,8 @@ def _number(value: Any, *, source: str) -> Fraction | float | None:
     return exact_number(float(value))
 
 
-def _bucket(number: Fraction | float | None, edges: list[Fraction]) -> int:
-    if number is None or number == -math.inf:
+def _bucket(number: Fraction | float, edges: list[Fraction]) -> int:
+    if number == -math.inf:
         return 0
     return len(edges) if number == math.inf else bisect_right(edges, number)
 
