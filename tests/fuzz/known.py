@@ -15,17 +15,8 @@ def _no_unicode(case: Case) -> bool:
     return any(value == NO_UNICODE for row in rows for value in row)
 
 
-def _predicate_of_inferred_types(case: Case) -> bool:
-    source = case.source
-    return source["kind"] == "pandas" and source["made"] != "arrow" and case.question.where is not None
-
-
 LIMITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
     ("Text in a Parquet file that is not UTF-8 ends a release.", _no_unicode),
-    (
-        "What a predicate means in a pandas frame depends on the types, and what decided them.",
-        _predicate_of_inferred_types,
-    ),
 )
 
 
