@@ -40,7 +40,7 @@ def test_what_is_printed(sordino, tmp_path):
     head, _ = told["units"].out.splitlines()
     assert (
         head
-        == "count,estimate,low,high,standard_error,range_low,range_high,left_out,confidence,adjacency,unit,max_rows,noise,simulated"
+        == "count,estimate,low,high,true_low,true_high,standard_error,range_low,range_high,left_out,confidence,adjacency,unit,max_rows,noise,simulated"
         ",epsilon,delta,id,time,account,version,schema"
     )
     assert next(csv.DictReader(told["units"].out.splitlines()))["range_low"] == "-5.58197670687"

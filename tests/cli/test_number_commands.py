@@ -71,8 +71,12 @@ def test_what_is_printed(sordino, tmp_path):
         "rank_error_low",
         "rank_error_high",
         "capped",
+        "true_low",
+        "true_high",
         "too_few",
     ]
+    # Of each user some rows count: of those of all nothing is known.
+    assert (one["rows"][0]["true_low"], one["rows"][0]["true_high"]) == (None, None)
     assert 0 <= one["rows"][0]["estimate"] <= 100
     assert one["simulated"] is True
     lines = told["quantiles"].out.splitlines()
@@ -84,6 +88,8 @@ def test_what_is_printed(sordino, tmp_path):
         "rank_error_low",
         "rank_error_high",
         "capped",
+        "true_low",
+        "true_high",
         "too_few",
     ]
     assert [line.split()[0] for line in lines[1:3]] == ["0.25", "0.5"]

@@ -77,7 +77,7 @@ def count(
     facts, notes = describe_release("count", release)
     ranged, told = _describe_count_range(bounded, release)
     # A unit counts once, whatever bounds its rows.
-    true_columns, capped = ((), []) if units else describe_cap(unit, "rows")
+    true_columns, capped = describe_cap(unit, "rows", moved=bounded is not None, whole=units)
     columns = ("estimate", "low", "high", *true_columns)
     row = {"count": "units" if units else "rows"} | {name: getattr(release, name) for name in columns}
     facts |= {"confidence": release.confidence}
@@ -144,7 +144,7 @@ def histogram(
     if domain.hidden:
         ranged, told = describe_found(release)
     sure, worth = describe_rows(release)
-    true_columns, capped = describe_cap(unit, "items")
+    true_columns, capped = describe_cap(unit, "items", moved=bounded is not None)
     columns = ("item", "estimate", "low", "high", *true_columns)
     sheet = Sheet(
         columns=columns,

@@ -227,10 +227,12 @@ def format_share(share: float) -> str:
     return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
 
 
-def describe_cap(unit: UnitOptions, what: str, *, ordered: bool = False) -> tuple[tuple[str, ...], list[str]]:
-    """Return the columns and notes about true counts, where a unit counts for some of its rows or items only.
+def describe_cap(
+    unit: UnitOptions, what: str, *, ordered: bool = False, moved: bool = False, whole: bool = False
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns and notes about true counts, where the interval is about something else.
 
-    There are none without such a bound: then the interval is that of the true count.
+    It is where a unit counts for some of its rows or items only, or a count was moved into a declared range.
 
     Parameters
     ----------
@@ -240,9 +242,14 @@ def describe_cap(unit: UnitOptions, what: str, *, ordered: bool = False) -> tupl
         What is bounded: "rows" or "items".
     ordered : bool
         Whether it is said of the order, too, how clear it is.
+    moved : bool
+        Whether counts were moved into a declared range.
+    whole : bool
+        Whether all of a unit counts, whatever bounds its rows: it is counted once.
     """
-    if unit.max_rows is None:
-        return (), []
+    if unit.max_rows is None or whole:
+        told = "low and high are about counts moved into the range. true_low and true_high: about the true"
+        return (("true_low", "true_high"), [f"{told} count; empty: no end is known."]) if moved else ((), [])
     bound = (
         f"at most {unit.max_rows} {what} of each unit"
         if unit.max_rows > 1

@@ -186,6 +186,8 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:
         kind = next((_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM), kind)
+    if kind not in _OF_COMMANDS and isinstance(figure, str):
+        kind = _KINDS.get(figure, figure)
     if facts.get("set") is True or own == "TopSetItems":
         kind = "set"
     return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)

@@ -12,7 +12,6 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import QuantileValues
 from sordino.releases import Values, plain
 from sordino.session.local import Reported
-from sordino.session.remeasure import Remeasured
 from sordino.session.whom import name_unit
 from sordino.sheet import Sheet, describe_receipt, list_facts, list_noises, list_total
 
@@ -58,9 +57,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
     # What a refined release adds is its epsilon; what all looks cost together stands beside it.
     facts |= list_total(release)
     facts |= list_noises(getattr(release, "mechanism", None))
-    facts |= {} if some is None else some.list_facts()
-    if isinstance(release, Remeasured) and some is not None:
-        facts["figure"] = some.figure
+    facts |= {} if some is None else {"figure": some.figure} | some.list_facts()
     if (confidence := getattr(release, "confidence", None)) is not None:
         facts["confidence"] = confidence
     if getattr(release, "on_average", False):

@@ -1,0 +1,517 @@
+"""One release in every form: table, JSON, CSV, ledger, study, page, frame, notebook and picture tell whom it is about.
+
+A form that forgets the filter shows some rows as if they were all; one that forgets what an interval is not about promises too much.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import sordino as sd
+from report.pages import assert_whole
+from sordino.charts.figure import find_true_ends, read_figure
+from sordino.cli import run
+from sordino.population import Population
+from sordino.report import make_report
+
+WHERE = "TRY_CAST(age AS INTEGER) > 17"
+FACTS = (
+    "unit",
+    "adjacency",
+    "max_rows",
+    "where",
+    "by",
+    "groups_per_unit",
+    "item",
+    "column",
+    "lower",
+    "left_out",
+)
+FLAGS = ("true_low", "true_high", "too_few", "capped", "clip_low", "clip_high")
+FIGURE = {"column": "x", "lower": 0, "cap": 100}
+LISTED = ["corn", "rice", "tea"]
+OF_CLIPS = frozenset(FLAGS)
+TRUE = frozenset({"true_low", "true_high"})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A release: what is asked for, whether units count for some rows, and which doubts each row has."""
+
+    method: str
+    asked: dict
+    max_rows: int | None = 2
+    doubts: frozenset = frozenset()
+    bounded: bool = True
+
+
+def groups(**more):
+    return FIGURE | {"by": "what", "domain": LISTED, "where": WHERE} | more
+
+
+UNLISTED = {"unlisted": True, "delta": 1e-7}
+KINDS = {
+    "count": Kind("count", {"where": WHERE}, doubts=TRUE),
+    "count of all": Kind("count", {}, max_rows=None, bounded=False),
+    "units": Kind("count_distinct_units", {"where": WHERE}, bounded=False),
+    "count within bounds": Kind("count", {"bounds": (0, 900), "where": WHERE}, doubts=TRUE),
+    "histogram": Kind("histogram", {"item": "what", "domain": LISTED, "where": WHERE}, doubts=TRUE),
+    "unlisted histogram": Kind("histogram", {"item": "what", "domain": UNLISTED}, doubts=TRUE),
+    "top": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=TRUE),
+    "top by gaps": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE),
+    "set": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "as_set": True}, doubts=TRUE),
+    "names": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "as_set": True, "selection_share": 1}),
+    "unlisted top": Kind("top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=TRUE),
+    "above": Kind(
+        "above",
+        {"item": "what", "domain": LISTED, "threshold": 20, "positives": 1, "where": WHERE},
+        doubts=TRUE,
+    ),
+    "quantile": Kind("quantile", FIGURE | {"q": 0.5, "where": WHERE}, doubts=TRUE | {"too_few", "capped"}),
+    "ranks": Kind("quantile", FIGURE | {"q": 0.5, "interval_share": None}, doubts=frozenset({"capped"})),
+    "quantiles": Kind("quantile", FIGURE | {"q": (0.2, 0.5)}, doubts=TRUE | {"too_few", "capped"}),
+    "quantiles by": Kind("quantile", groups(q=(0.2, 0.5)), doubts=TRUE | {"too_few", "capped"}),
+    "sum": Kind("sum", FIGURE | {"where": WHERE}, doubts=OF_CLIPS),
+    "mean": Kind("mean", FIGURE | {"where": WHERE}, doubts=OF_CLIPS),
+    "mean of all": Kind("mean", FIGURE, max_rows=None, bounded=False, doubts=OF_CLIPS),
+    "variance": Kind("variance", FIGURE | {"where": WHERE}, doubts=OF_CLIPS),
+    "sum within bounds": Kind(
+        "sum", FIGURE | {"bounds": (0, 9000), "where": WHERE}, doubts=frozenset({"clip_low", "clip_high"})
+    ),
+    "sum by": Kind("sum", groups(), doubts=OF_CLIPS),
+    "mean by": Kind("mean", groups(groups_per_unit=1), doubts=OF_CLIPS),
+    "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
+    "unlisted sum": Kind("sum", groups(domain=UNLISTED, groups_per_unit=1, most_groups=5), doubts=OF_CLIPS),
+}
+COMMANDS = {"count_distinct_units": ("count", "--units"), "top_k": ("top",)}
+FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "as_set": "--set", "by": "--by"}
+
+
+@cache
+def rows():
+    """60 people with 1 to 5 rows each: the numbers are texts, and some are missing."""
+    made = [
+        (
+            f"u{person}",
+            LISTED[(person + place) % 3],
+            "" if person % 9 == 0 else str(5 + person % 40),
+            10 + person,
+        )
+        for person in range(60)
+        for place in range(1 + person % 5)
+    ]
+    return pd.DataFrame(made, columns=["who", "what", "x", "age"])
+
+
+@dataclass
+class Shop:
+    """A table, the account that pays, and how both are asked."""
+
+    folder: object
+
+    @property
+    def table(self):
+        return self.folder / "t.csv"
+
+    def open(self, kind):
+        unit = sd.PrivacyUnit("who", max_rows=kind.max_rows) if kind.max_rows else sd.PrivacyUnit.row()
+        return sd.Session(self.table, unit=unit, ledger=self.ledger(kind))
+
+    def account(self, kind):
+        return "people" if kind.max_rows else "rows"
+
+    def ledger(self, kind):
+        return sd.Ledger.open(self.folder / "budget.db", account=self.account(kind))
+
+    def release(self, kind, session=None):
+        asked = dict(kind.asked)
+        if isinstance(asked.get("domain"), dict):
+            asked["domain"] = sd.Domain.unlisted(delta=1e-7)
+        elif "domain" in asked:
+            asked["domain"] = sd.Domain.from_file(self.folder / "items.csv")
+        return getattr(session or self.open(kind), kind.method)(**asked, epsilon=5)
+
+    def flags(self, kind):
+        flags = []
+        for name, value in kind.asked.items():
+            flag = FLAGS_OF_COMMANDS.get(name, "--" + name.replace("_", "-"))
+            if name == "domain":
+                listed = ("--domain", self.folder / "items.csv")
+                flags += ("--unlisted", "--delta", "1e-7") if isinstance(value, dict) else listed
+            elif value is True:
+                flags.append(flag)
+            elif isinstance(value, tuple):
+                flags += (flag, ",".join(map(str, value))) if name == "q" else (flag, *value)
+            else:
+                flags += (flag, "none" if value is None else value)
+        whom = ("--user", "who", "--max-rows", kind.max_rows) if kind.max_rows else ("--row-is-unit",)
+        return (*COMMANDS.get(kind.method, (kind.method,)), *flags, *whom)
+
+    def command(self, kind, capfd, *more):
+        name, *flags = self.flags(kind)
+        pays = ("--ledger", self.folder / "budget.db", "--account", self.account(kind))
+        capfd.readouterr()
+        code = run([str(one) for one in (name, self.table, *flags, "--epsilon", 5, "--quiet", *pays, *more)])
+        out, err = capfd.readouterr()
+        assert code == 0, err
+        return out
+
+    def again(self, kind, capfd, key, form):
+        pays = ("--ledger", self.folder / "budget.db", "--account", self.account(kind))
+        capfd.readouterr()
+        assert run([str(one) for one in ("ledger", "release", key, *pays, "--format", form)]) == 0
+        return capfd.readouterr()[0]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    rows().to_csv(folder / "t.csv", index=False)
+    (folder / "items.csv").write_text("what\n" + "\n".join(LISTED) + "\n", encoding="utf-8")
+    budget = sd.Budget(epsilon=1e6, delta=1e-3, failures=5e-4)
+    for name, unit in (("people", "who"), ("rows", sd.PrivacyUnit.row())):
+        sd.Ledger.create(
+            folder / "budget.db",
+            account=name,
+            budget=budget,
+            adjacency="add-remove",
+            unit=unit,
+            source=folder / "t.csv",
+        )
+    return Shop(folder)
+
+
+def expected(kind):
+    """What every form must tell of whom the figures are."""
+    asked = kind.asked
+    said = {"max_rows": kind.max_rows, "unit": "column who" if kind.max_rows else "each row"}
+    said |= {name: asked[name] for name in ("where", "by", "column", "item") if name in asked}
+    if "by" in asked:
+        said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
+    return said
+
+
+def assert_told(document, kind):
+    assert {name: document[name] for name in expected(kind)} == expected(kind)
+    assert "where" in kind.asked or "where" not in document
+    assert any("quote out of place" in rule for rule in document["left_out"])
+    if "item" in document:
+        assert any(f"whose {document['item']}" in rule for rule in document["left_out"])
+    if kind.method in {"sum", "mean", "variance"}:
+        assert "rows without a number in x" in document["left_out"]
+
+
+def flatten(row):
+    """A row as frames have it: two ends of a range are two columns."""
+    clip = row.get("clip")
+    return row if clip is None else row | {"clip_low": clip[0], "clip_high": clip[1]}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sample(2)
+def test_every_document_tells_the_same(shop, capfd, name):
+    """JSON and CSV of the command, what the ledger prints again, and what a session has kept."""
+    kind = KINDS[name]
+    out = shop.command(kind, capfd, "--format", "json", "--keep")
+    told = json.loads(out)
+    assert_told(told, kind)
+    for row in told["rows"]:
+        assert kind.doubts <= set(row), name
+    assert shop.again(kind, capfd, told["id"], "json") == out
+    lines = list(csv.DictReader(io.StringIO(shop.again(kind, capfd, told["id"], "csv"))))
+    assert len(lines) == len(told["rows"])
+    for line in lines:
+        for fact in ("unit", "max_rows", "where", "by", "groups_per_unit", "column"):
+            said = expected(kind).get(fact)
+            assert line.get(fact, "") == ("" if said is None else str(said)), fact
+        assert "quote out of place" in line["left_out"]
+    kept = kept_of(shop, kind)
+    assert_told(kept, kind)
+    assert {fact: kept.get(fact) for fact in FACTS} == {fact: told.get(fact) for fact in FACTS}
+    assert kept.get("domain") == told.get("domain")
+    assert kept.get("confidence") == told.get("confidence")
+    for row in kept["rows"]:
+        assert kind.doubts <= set(flatten(row)), name
+
+
+def kept_of(shop, kind):
+    """What a session keeps of a release."""
+    session = shop.open(kind)
+    made = shop.release(kind, session)
+    session.keep(made)
+    sheet = shop.ledger(kind).read_release(made.receipt.id)
+    notes = " ".join(sheet.notes)
+    assert ("where" in kind.asked) == (WHERE in notes)
+    assert kind.bounded == ("may be higher" in notes or "may differ" in notes)
+    return {**sheet.facts, "rows": list(sheet.rows)}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sample(2)
+def test_whoever_reads_is_told_the_same(shop, capfd, name):
+    """The table of the command, the notebook, the frame, the picture and the page."""
+    kind = KINDS[name]
+    where, some = "where" in kind.asked, kind.bounded
+    table = shop.command(kind, capfd, "--format", "table")
+    assert where == (WHERE in table)
+    assert some == ("at most 2" in table)
+    release = shop.release(kind)
+    shown = release._repr_html_()
+    assert where == (WHERE.replace(">", "&gt;") in shown)
+    assert some == ("at most 2" in shown)
+    assert "quote out of place" in shown
+    for frame in (release.to_pandas(), release.to_polars().to_pandas(), release.to_arrow().to_pandas()):
+        assert kind.doubts <= set(frame.columns)
+        assert ("where" in frame.columns, "max_rows" in frame.columns) == (where, some)
+        assert not where or set(frame["where"]) == {WHERE}
+        assert not some or set(frame["max_rows"]) == {2}
+    drawn = json.dumps(release.plot().to_dict())
+    folded = drawn.replace('", "', " ")
+    assert where == (WHERE in folded)
+    assert some == ("at most 2" in folded)
+    seen = assert_whole(make_report([release])).text
+    # On the first screen, and where the figure is shown.
+    first = seen[: seen.index("Results1.")]
+    assert (where, some) == (WHERE in first, "at most 2" in first)
+    assert seen.count(WHERE) >= 3 * where
+    assert not (some and "true figure with" in seen)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in KINDS if KINDS[name].bounded or "clip_low" in KINDS[name].doubts]
+)
+def test_no_whisker_is_drawn_around_what_the_interval_is_not_about(shop, name):
+    """Of capped rows and moved numbers only what is known of the figure itself is drawn."""
+    release = shop.release(KINDS[name])
+    figure = read_figure(type(release).__name__, release.list_records())
+    for mark, row in zip(figure.marks, release.list_records(), strict=True):
+        # Its numbers were moved between ends of their own, or some rows count: nothing bounds it from above.
+        assert mark.high is None
+        true_low = row.get("true_low")
+        known = true_low is not None and math.isfinite(true_low)
+        assert mark.low == (true_low if known else None)
+        assert "estimate" not in row or row["estimate"] is None or mark.value is not None
+
+
+def test_a_study_tells_what_it_has_asked(shop):
+    """Its files, its page and what the ledger keeps: of a count with a filter nobody takes it for that of all."""
+    text = f"""
+name = "shop"
+[source]
+path = "t.csv"
+[unit]
+column = "who"
+max_rows = 2
+[account]
+ledger = "budget.db"
+name = "people"
+[budget]
+epsilon = 30
+[[release]]
+kind = "count"
+name = "adults"
+where = "{WHERE}"
+epsilon = 10
+[[release]]
+kind = "mean"
+name = "means"
+column = "x"
+lower = 0
+cap = 100
+by = "what"
+domain = {{file = "items.csv"}}
+groups_per_unit = 1
+where = "{WHERE}"
+epsilon = 10
+[[release]]
+kind = "count_distinct_units"
+name = "people"
+epsilon = 10
+"""
+    (shop.folder / "study.toml").write_text(text, encoding="utf-8")
+    done = sd.Study.load(shop.folder / "study.toml").run(output=shop.folder / "results")
+    adults, means, people = json.loads((done.folder / "results.json").read_text(encoding="utf-8"))["releases"]
+    assert_told(adults, KINDS["count"])
+    assert_told(means, KINDS["mean by"])
+    assert_told(people, Kind("count_distinct_units", {}, bounded=False))
+    assert [one["rows"][0].get("count") for one in (adults, people)] == ["rows", "units"]
+    for name, fact in (("adults", WHERE), ("means", WHERE)):
+        [line, *_] = csv.DictReader(io.StringIO((done.folder / f"{name}.csv").read_text(encoding="utf-8")))
+        assert (line["where"], line["max_rows"]) == (fact, "2")
+    page = assert_whole((done.folder / "report.html").read_text(encoding="utf-8")).text
+    summary = page[: page.index("Results1.")]
+    assert summary.count(WHERE) == 2
+    assert "at most 2 rows of each who" in summary
+    # Files that were written before releases said it themselves: what was asked says it.
+    for one in (adults, means):
+        for fact in ("where", "by", "groups_per_unit", "left_out", "column", "item", "figure"):
+            one.pop(fact, None)
+    old = assert_whole(make_report([adults, means])).text
+    assert old[: old.index("Results1.")].count(WHERE) == 2
+    assert "at most 2 rows of each who in each of at most 1 group" in old
+
+
+def test_an_older_file_is_not_taken_for_one_of_all_rows():
+    """It does not say whether a filter chose the rows: the page says that, and promises nothing of all."""
+    row = {"estimate": 199.0, "low": 196.0, "high": 202.0, "true_low": 197.0, "true_high": None}
+    kept = {"release": "Count", "max_rows": 1, "unit": "column who", "confidence": 0.95, "rows": [row]}
+    page = assert_whole(make_report([kept])).text
+    assert "does not say whether a filter chose the rows" in page
+    assert "true figure with" not in page
+    assert "at least 197 in all" in page
+    total = {"release": "sum", "column": "x", "max_rows": 1, "left_out": [], "confidence": 0.95}
+    ends = {"figure": "sum", "estimate": 50.0, "low": 40.0, "high": 60.0, "clip_low": 0.0, "clip_high": 9.0}
+    page = assert_whole(make_report([total | {"rows": [ends]}])).text
+    assert "all numbers give" not in page
+    assert "the rows that count give" in page
+    assert find_true_ends(ends) == (None, None)
+
+
+@pytest.mark.parametrize("method", ["sum", "mean", "variance", "count", "histogram"])
+def test_what_was_measured_again_tells_the_same(shop, capfd, method):
+    """By the session that made it, and by the command from what the ledger has kept."""
+    kind = KINDS[method]
+    session = shop.open(kind)
+    first = shop.release(kind, session)
+    again = session.remeasure(first, epsilon=5)
+    assert again.population == first.population
+    doubts = kind.doubts - {"capped"}
+    frame = again.to_pandas()
+    assert doubts | {"where", "max_rows"} <= set(frame.columns)
+    session.keep(first)
+    pays = ("--ledger", shop.folder / "budget.db", "--account", "people", "--epsilon", 5, "--quiet")
+    asked = ("remeasure", shop.table, "--release", first.receipt.id, *pays)
+    capfd.readouterr()
+    assert run([str(one) for one in (*asked, "--format", "json")]) == 0
+    told = json.loads(capfd.readouterr()[0])
+    assert_told(told, kind)
+    assert all(doubts <= set(row) for row in told["rows"])
+    assert run([str(one) for one in (*asked, "--format", "table")]) == 0
+    assert WHERE in capfd.readouterr()[0]
+    for one in (again, told):
+        page = assert_whole(make_report([one])).text
+        first_screen = page[: page.index("Results1.")]
+        assert WHERE in first_screen
+        assert "at most 2" in first_screen
+        assert "measured again" in first_screen
+
+
+@pytest.mark.parametrize("values", [[], [30.0], [30.0, 40.0], [None] * 3])
+@pytest.mark.parametrize("epsilon", [0.5, 0.01])
+@pytest.mark.parametrize("lower", [0, -5, None])
+def test_too_few_is_told_of_every_figure(values, epsilon, lower):
+    """An interval of a variance that leaves nothing out is that of whole steps: no float of its clip is as large."""
+    frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64), "g": ["a"] * len(values)})
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(5))
+    groups = {"by": "g", "domain": ["a", "b"]}
+    for more in ({}, groups):
+        for method in ("variance", "mean"):
+            found = getattr(session, method)("x", epsilon=epsilon, lower=lower, cap=1000, **more)
+            flags = found.to_pandas()["too_few"].tolist()
+            rows = [found] if not more else [row.release for row in found]
+            for one, flag in zip(rows, flags, strict=True):
+                width = one.clip[1] - one.clip[0]
+                ends = (0.0, (width / 2) ** 2) if method == "variance" else one.clip
+                nothing = one.low <= ends[0] + 1e-6 * width and one.high >= ends[1] * (1 - 1e-6)
+                assert flag == one.too_few == nothing
+
+
+def test_too_few_of_an_empty_column_is_yes():
+    frame = pl.DataFrame({"x": pl.Series([], dtype=pl.Float64)})
+    for seed in range(5):
+        session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(seed))
+        assert session.variance("x", epsilon=0.5, lower=0, cap=1000).too_few
+
+
+def test_a_variance_of_many_is_told():
+    frame = pl.DataFrame({"x": [float(i % 50) for i in range(5000)]})
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(5))
+    for method in ("variance", "mean", "sum"):
+        assert not getattr(session, method)("x", epsilon=5, lower=0, cap=1000).too_few
+    assert not session.quantile("x", q=0.5, epsilon=5, lower=0, cap=1000).too_few
+    assert session.quantile("x", q=0.5, epsilon=5, lower=0, cap=1000, interval_share=None).too_few is None
+
+
+def test_the_best_of_a_histogram_hold_on_average(shop, capfd):
+    """JSON, CSV, the ledger, the notebook and the page say so, as the table does; of what a threshold ended each holds."""
+    kind = KINDS["top"]
+    table = shop.command(kind, capfd, "--method", "histogram", "--format", "table")
+    assert "On average at least 95 % of the intervals hold" in table
+    told = json.loads(shop.command(kind, capfd, "--method", "histogram", "--format", "json"))
+    assert told["on_average"] is True
+    [line, _] = csv.DictReader(
+        io.StringIO(shop.command(kind, capfd, "--method", "histogram", "--format", "csv"))
+    )
+    assert line["on_average"] == "yes"
+    session = shop.open(kind)
+    asked = {"k": 2, "epsilon": 5, "domain": LISTED}
+    found = session.top_k("what", **asked, method="histogram")
+    assert found.on_average
+    session.keep(found)
+    assert shop.ledger(kind).read_release(found.receipt.id).facts["on_average"] is True
+    assert "On average" in found._repr_html_()
+    for one in (found, told, found.to_dict()):
+        seen = assert_whole(make_report([one])).text
+        assert "On average 95 % of the intervals" in seen
+        assert "the true number lies with a probability" not in seen
+    for other in ({"method": "gaps"}, {"method": "histogram", "threshold": 10_000}):
+        release = session.top_k("what", **asked, **other)
+        assert not release.on_average
+        assert "On average" not in release._repr_html_()
+
+
+def test_a_charge_is_not_shown_with_the_epsilon_of_its_account(shop, capfd):
+    """On an account with a delta the columns of a charge and those of the account had one name."""
+    session = shop.open(KINDS["count"])
+    session.count(epsilon=0.25, noise="laplace")
+    account = ("--ledger", shop.folder / "budget.db", "--account", "people")
+    for form in ("csv", "json"):
+        capfd.readouterr()
+        assert run([str(one) for one in ("ledger", "show", *account, "--format", form)]) == 0
+        out = capfd.readouterr()[0]
+        if form == "json":
+            listed = json.loads(out)["rows"]
+            assert (listed[-1]["epsilon"], json.loads(out)["epsilon"]) == (0.25, 1e6)
+        else:
+            head = out.splitlines()[0].split(",")
+            assert len(head) == len(set(head))
+            last = list(csv.DictReader(io.StringIO(out)))[-1]
+            assert (float(last["epsilon"]), float(last["delta"])) == (0.25, 0)
+            assert (float(last["account_epsilon"]), float(last["account_delta"])) == (1e6, 1e-3)
+
+
+def test_a_filter_that_turns_lines_is_one_line(shop, capfd):
+    """It is the owner's own text, and may hold anything."""
+    where = "what = 'tea' OR\n what = '\x1b[31m\u202e'"
+    kind = Kind("count", {"where": where})
+    table = shop.command(kind, capfd, "--format", "table")
+    assert "\x1b" not in table
+    assert "\u202e" not in table
+    assert "Only rows where what = 'tea' OR\\n what = " in table
+    release = shop.release(kind)
+    assert "\x1b" not in release._repr_html_()
+    assert_whole(make_report([release]))
+    assert "\x1b" not in json.dumps(release.plot().to_dict())
+
+
+def test_what_is_public_about_the_rows_is_all_that_is_told():
+    """The same whatever the table holds: nothing in it follows from a row."""
+    told = set()
+    for number in (3, 300):
+        frame = pl.DataFrame(
+            {"who": [f"u{i}" for i in range(number)], "x": [float(i) for i in range(number)]}
+        )
+        session = sd.Session(frame, unit=sd.PrivacyUnit("who", max_rows=1), entropy=sd.Seeded(number))
+        told.add(session.sum("x", epsilon=1, lower=0, cap=9, where="x > 1").population)
+    [one] = told
+    assert isinstance(one, Population)
+    assert one.to_dict()["where"] == "x > 1"
