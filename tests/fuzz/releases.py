@@ -17,6 +17,7 @@ from unittest.mock import patch
 from fuzz.beside import leave, random_beside, write_options
 from fuzz.predicates import render
 from fuzz.questions import Outcome, Question, make_domain
+from fuzz.replies import compare_replies
 from sordino import Seeded, Session
 from sordino.cli import run, work
 from sordino.data import PrivacyUnit
@@ -42,6 +43,7 @@ def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict
     release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
     if release["how"] == "command":
         release |= {"format": rng.choice(("json", "csv", "table")), "ledger": rng.random() < 0.2}
+        release |= {"replies": rng.random() < 0.3}
     if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
         release["bounds"] = ["0", rng.choice(("5000", "1e9", "1e9", "1e-170", "1e170", "1e300"))]
     if question.numeric and "bounds" in release:
@@ -87,6 +89,9 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
             *(f"--type={name}={kind}" for name, kind in written.csv.types.items()),
             *form,
         ]
+    if release.get("replies"):
+        alone = [*arguments, "--synthetic", "--seed", "7"]
+        compare_replies(alone, _list_facts(question, release), folder, run_alone)
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
     if release["ledger"]:
@@ -106,10 +111,29 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
         arguments += account
     else:
         arguments += ["--synthetic", "--seed", "7"]
-    seen = _said(run_alone(arguments), release["format"])
+    seen = _said(run_alone([*arguments, "--format", release["format"]]), release["format"])
     if release["ledger"]:
         recorded += _said(run_alone(["ledger", "show", *account, "--format", "json"]), "ledger")
     return f"{seen} {recorded}".strip()
+
+
+def _list_facts(question: Question, release: dict[str, Any]) -> dict[str, Any]:
+    """Return of whom a release is, as it was asked for."""
+    number = question.kind == "units"
+    return {
+        "unit": "each row" if question.unit is None else f"column {question.unit}",
+        "adjacency": question.adjacency,
+        "max_rows": None if question.unit is None or number else question.max_rows,
+        "where": None if question.where is None else render(question.where),
+        "by": question.by,
+        "groups_per_unit": None
+        if question.by is None
+        else 1
+        if question.unit is None
+        else question.groups_per_unit,
+        "item": question.by or question.item,
+        "column": question.column if question.numeric else None,
+    }
 
 
 def _options(question: Question, release: dict[str, Any], folder: Path, target: str) -> list[str]:
@@ -118,8 +142,6 @@ def _options(question: Question, release: dict[str, Any], folder: Path, target: 
         release["epsilon"],
         "--adjacency",
         question.adjacency,
-        "--format",
-        release["format"],
         "--no-quiet",
     ]
     options += ["--row-is-unit"] if question.unit is None else ["--user", question.unit]
