@@ -18,6 +18,7 @@ from unittest.mock import patch
 from fuzz.beside import leave, random_beside, write_options
 from fuzz.predicates import render
 from fuzz.questions import Outcome, Question, make_domain
+from fuzz.replies import compare_replies
 from sordino import Seeded, Session
 from sordino.cli import run, work
 from sordino.data import PrivacyUnit
@@ -43,6 +44,7 @@ def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict
     release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
     if release["how"] == "command":
         release |= {"format": rng.choice(("json", "csv", "table")), "ledger": rng.random() < 0.2}
+        release |= {"replies": rng.random() < 0.3}
     if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
         release["bounds"] = ["0", rng.choice(("5000", "1e9", "1e9", "1e-170", "1e170", "1e300"))]
     if question.numeric and "bounds" in release:
@@ -88,6 +90,9 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
             *(f"--type={name}={kind}" for name, kind in written.csv.types.items()),
             *form,
         ]
+    if release.get("replies"):
+        alone = [*arguments, "--synthetic", "--seed", "7"]
+        compare_replies(alone, _list_facts(question, release), folder, run_alone)
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
     if release["ledger"]:
@@ -107,7 +112,7 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
         arguments += account
     else:
         arguments += ["--synthetic", "--seed", "7"]
-    code, out, err = run_alone(arguments)
+    code, out, err = run_alone([*arguments, "--format", release["format"]])
     if release["name"] in _SEARCHES:
         err = without_odds(err, out, release["format"], asked=float(release["epsilon"]))
     seen = _said((code, out, err), release["format"])
@@ -116,14 +121,31 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
     return f"{seen} {recorded}".strip()
 
 
+def _list_facts(question: Question, release: dict[str, Any]) -> dict[str, Any]:
+    """Return of whom a release is, as it was asked for."""
+    number = question.kind == "units"
+    return {
+        "unit": "each row" if question.unit is None else f"column {question.unit}",
+        "adjacency": question.adjacency,
+        "max_rows": None if question.unit is None or number else question.max_rows,
+        "where": None if question.where is None else render(question.where),
+        "by": question.by,
+        "groups_per_unit": None
+        if question.by is None
+        else 1
+        if question.unit is None
+        else question.groups_per_unit,
+        "item": question.by or question.item,
+        "column": question.column if question.numeric else None,
+    }
+
+
 def _options(question: Question, release: dict[str, Any], folder: Path, target: str) -> list[str]:
     options = [
         "--epsilon",
         release["epsilon"],
         "--adjacency",
         question.adjacency,
-        "--format",
-        release["format"],
         "--no-quiet",
     ]
     options += ["--row-is-unit"] if question.unit is None else ["--user", question.unit]
