@@ -172,6 +172,12 @@ def describe_release(kind: str, release: Any) -> tuple[dict[str, Any], list[str]
     return facts, [*notes, *list_warnings(release)]
 
 
+def say_bound(release: Any) -> list[str]:
+    """Return how much of each unit counts in a release; none where all of it does."""
+    some: Population = release.population
+    return some.say_bound()
+
+
 def _describe_noise(facts: Mapping[str, Any]) -> list[str]:
     """Return the note that names noise without a pure epsilon; of pure noise nothing is said."""
     selected, measured = facts.get("noise"), facts.get("measure_noise")

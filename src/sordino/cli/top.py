@@ -38,6 +38,7 @@ from sordino.cli.output import (
     describe_found,
     describe_release,
     describe_rows,
+    say_bound,
     without_gaps,
 )
 from sordino.cli.text_options import CsvOptions, csv_options
@@ -161,7 +162,7 @@ def _make_list_sheet(release: TopItems, unit: UnitOptions, facts: dict[str, Any]
         notes=[
             *_describe_estimates(release, facts, measured=measured),
             *told,
-            *(capped if measured else release.population.say_bound()),
+            *(capped if measured else say_bound(release)),
             *([UNCLEAR] if release.rows else []),
             *notes,
         ],
@@ -185,7 +186,7 @@ def _make_set_sheet(
     facts = {**facts, "set": True}
     if release.confidence is None:
         rows = [{"item": row.item} for row in release]
-        bound = release.population.say_bound()
+        bound = say_bound(release)
         return Sheet(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *bound, *notes])
     sure, told = describe_rows(release)
     true_columns, capped = describe_cap(unit, "items")

@@ -43,8 +43,21 @@ def make_study_sheet(
         Name of the release, of the study and of the run, and the epsilon that was found for a goal
         (`reached`).
     """
+    some = release.population
+    release.take_population(replace(some, domain=_name_labels(some.domain, said.get("domain"))))
     sheet = make_sheet(release, unit)
     return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})
+
+
+def _name_labels(origin: str | None, said: Any) -> str | None:
+    """Return where labels come from, with a file by the name that the study has for it.
+
+    Where its folder lies is nobody's business but the owner's.
+    """
+    if origin is None or not isinstance(said, dict) or "file" not in said:
+        return origin
+    _, found, column = origin.rpartition(", column ")
+    return f"file {said['file']}{found}{column if found else ''}"
 
 
 def build_results(study: str, title: str | None, run: str, sheets: Sequence[Sheet]) -> dict[str, Any]:

@@ -85,7 +85,8 @@ class ColumnRelease(Release):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        return super().to_dict() | plain(self._list_doubts()) | {"confidence": self.confidence}
+        doubts: dict[str, Any] = plain(self._list_doubts())
+        return super().to_dict() | doubts | {"confidence": self.confidence}
 
     @property
     def confidence(self) -> float:
