@@ -47,12 +47,14 @@ _HOME: list[Path] = []
 
 
 def use_home(folder: Path | None = None) -> Path:
-    """Return the folder for tables, from now on this one; by default one in memory, where there is such a place."""
+    """Return the folder for tables, from now on this one; by default a new one.
+
+    It is not one in memory: what lies below /dev is no list of labels.
+    """
     if folder is not None:
         _HOME[:] = [folder]
     if not _HOME:
-        memory = Path("/dev/shm")
-        _HOME.append(Path(tempfile.mkdtemp(prefix="sordino-fuzz-", dir=memory if memory.is_dir() else None)))
+        _HOME.append(Path(tempfile.mkdtemp(prefix="sordino-fuzz-")))
         atexit.register(shutil.rmtree, _HOME[0], ignore_errors=True)
     return _HOME[0]
 
