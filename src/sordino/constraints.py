@@ -86,9 +86,9 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 1000:
         return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, Fraction):
-        # `float` raises for a fraction beyond its range, and takes one that is too small for 0.
-        if value and not float(min(abs(value), Fraction(1))):
-            return "a number nearer to 0 than any float"
+        # `float` raises for a fraction beyond its range, and makes 0 of one that is too small.
+        if value and abs(value) < Fraction(1, 10**300):
+            return "a number nearer to 0 than 1e-300"
         return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
     # Anything else is named by its type alone: its own text may hold what is private.
     text = (
@@ -128,49 +128,38 @@ def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
 
 
 # Each `_accept_...` returns the value to keep, or None to refuse it.
-def _accept_finite(value: Any) -> Fraction | None:
-    number = exact(value)
-    # A whole number or a fraction may be larger than any float, which no figure is.
-    return None if number is None or _is_beyond_floats(number) else number
-
-
-def _is_beyond_floats(number: Fraction | int) -> bool:
-    try:
-        float(number)
-    except OverflowError:
-        return True
-    return False
-
-
 def _accept_positive(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
+    number = exact(value)
     return number if number is not None and number > 0 else None
 
 
 def _accept_share(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
-    # A share is divided by, also as a float.
-    return number if number is not None and 0 < number < 1 and float(number) else None
+    number = exact(value)
+    return number if number is not None and 0 < number < 1 else None
 
 
 def _accept_whole_share(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
-    return number if number is not None and 0 < number <= 1 and float(number) else None
+    number = exact(value)
+    return number if number is not None and 0 < number <= 1 else None
 
 
 def _accept_proportion(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
+    number = exact(value)
     return number if number is not None and 0 <= number <= 1 else None
 
 
 def _accept_non_negative(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
+    number = exact(value)
     return number if number is not None and number >= 0 else None
 
 
 def _accept_above_one(value: Any) -> Fraction | None:
-    number = _accept_finite(value)
+    number = exact(value)
     return number if number is not None and number > 1 else None
+
+
+def _accept_finite(value: Any) -> Fraction | None:
+    return exact(value)
 
 
 def _accept_count(value: Any) -> int | None:
@@ -182,7 +171,7 @@ def _accept_whole_number(value: Any) -> int | None:
     # A float is refused even where its value is whole: a count is given as a whole number.
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
         return None
-    return None if _is_beyond_floats(int(value)) else int(value)
+    return int(value)
 
 
 def _accept_domain_size(value: Any) -> int | None:

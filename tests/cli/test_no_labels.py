@@ -121,7 +121,7 @@ def test_fewer_labels_than_asked_for(ask, tmp_path, question, meter):
     path = parquet(tmp_path, ["tea"] * 400, pa.string())
     done, spent, _ = ask(path, question, meter=meter)
     assert (done.code, [row["item"] for row in done.json["rows"]]) == (0, ["tea"])
-    assert 0 < spent
+    assert spent > 0
     gumbel = ("--noise", "gumbel", "--measure-noise", "gaussian")
     if meter != "pure" and question == "top by gaps":
         done, _, _ = ask(path, question, *gumbel, meter=meter)
@@ -131,17 +131,13 @@ def test_fewer_labels_than_asked_for(ask, tmp_path, question, meter):
 def test_a_rate_that_a_single_label_cannot_have_is_refused_before_the_charge(sordino, tmp_path):
     """Ten labels could have it; how many there are is known only after the charge."""
     path = parquet(tmp_path, ["tea"] * 4, pa.string())
-    own = ("--ledger", tmp_path / "b.db", "--account", "a")
-    large = ("--epsilon", "4e9", "--yes-i-mean-it")
-    made = sordino(
-        "ledger", "create", *own, "--epsilon", "9e9", "--yes-i-mean-it", "--row-is-unit", "--source", path
-    )
-    assert made.code == 0
-    for more in ((), ("--set",)):
-        asked = ("--item", "s", "--row-is-unit", "--assume-public", *own, *large, *more)
-        done = sordino("top", path, "-k", 10, *asked)
+    large = ("--epsilon", "6e12", "--yes-i-mean-it", "--no-ledger")
+    for more in (("--method", "gaps"), ("--set",)):
+        done = sordino(
+            "top", path, "-k", 10, "--item", "s", "--row-is-unit", "--assume-public", *large, *more
+        )
         assert (done.code, done.out) == (2, "")
-        assert sordino("ledger", "show", *own).json["spent"] == 0
+        assert "a rate of at most 2^40" in done.err
 
 
 FRAMES = {
@@ -158,7 +154,7 @@ def test_from_python(tmp_path, frame):
         "account": "a",
         "budget": sd.Budget(epsilon=9),
         "unit": unit,
-        "source": "shop",
+        "source": "name:shop",
         "adjacency": "add-remove",
     }
     ledger = sd.Ledger.create(tmp_path / "b.db", **about)
@@ -176,11 +172,10 @@ def test_from_python(tmp_path, frame):
         assert repr(release)
         assert release._repr_html_()
         session.keep(release)
-    batch = session.batch()
-    several = [batch.histogram("s", **public), batch.count(epsilon=1)]
-    batch.run()
+    with session.batch():
+        several = [session.histogram("s", **public), session.count(epsilon=1)]
     assert len(several[0].result) == 0
-    assert ledger.spent == 1
+    assert ledger.statement().spent == 1
 
 
 def test_in_a_study(sordino, tmp_path, monkeypatch):

@@ -215,3 +215,15 @@ def test_no_path_and_no_address_stands_in_a_statement(publish, key, url, orders)
     assert orders.name not in text
     assert os.fspath(url) not in text
     assert url.name not in text
+
+
+def test_without_pyyaml_one_sentence_says_what_to_do(sordino, account, monkeypatch):
+    """As in an installation without extras: nothing enters the history, and JSON is written."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    before = sordino("ledger", "history", *account).out
+    done = sordino("ledger", "publish", *account)
+    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
+    assert "pip install 'sordino[yaml]'" in done.err
+    assert "--as json" in done.err
+    assert sordino("ledger", "history", *account).out == before
+    assert sordino("ledger", "publish", *account, "--as", "json").json

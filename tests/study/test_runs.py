@@ -465,3 +465,24 @@ def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
     assert not (run.folder / "report.html").exists()
     statement = (run.folder / "statement.json").read_text(encoding="utf-8")
     assert open_account(tmp_path).check_statement(statement).sound
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9" * 5000,
+        "0x" + "f" * 5000,
+        "-" + "9" * 4301,
+        "1" + "0" * 30,
+        "9_9" * 3000,
+        "[[1], [" + "9" * 5000 + "]]",
+    ],
+)
+@pytest.mark.parametrize("key", ["epsilon = {}\nshare = 1", "domain = [{}]", "unknown = {}"])
+def test_a_number_with_very_many_digits_is_refused_with_its_line(tmp_path, number, key):
+    path = tmp_path / "s.toml"
+    path.write_text(f'name = "x"\n\n[budget]\n{key.format(number)}\n', encoding="utf-8")
+    with pytest.raises(
+        InvalidParameter, match=r"s\.toml, line 4: Whole numbers in a study must have at most 64 bits"
+    ):
+        sd.Study.load(path)

@@ -364,7 +364,7 @@ def state(
         )
         charges |= {one: None for one in paid if one is not None}
     return DerivedValue(
-        value=_round(made.value),
+        value=_find_value(made),
         low=low,
         high=high,
         confidence=float(confidence),
@@ -395,19 +395,17 @@ class _Figure:
 
 def _bound(made: Made, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
     """Return the ends of the interval of a figure as floats; refuse a figure for which there are none."""
-    # First, so that a figure that is too large is refused before its noise is added up in floats.
-    _ = _round(made.value)
     try:
         low, high = made.bound(wrong, planned=planned)
+        return float(low), float(high)
     # Of noise that is multiplied with a very large, or a very small, number.
     except (OverflowError, ZeroDivisionError):
         _refuse_size()
-    return _round(low), _round(high)
 
 
-def _round(number: Fraction | float) -> float:
+def _find_value(made: Made) -> float:
     try:
-        return float(number)
+        return float(made.value)
     except OverflowError:
         _refuse_size()
 

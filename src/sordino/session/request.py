@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
-from sordino.constraints import FINITE, shown, to_fraction
+from sordino.constraints import FINITE, exact, shown, to_fraction
 from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
 from sordino.declared import Declared
@@ -24,7 +24,7 @@ from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.receipt import Receipt, read_clock
-from sordino.releases import Value, Values
+from sordino.releases import Value, Values, parameters
 from sordino.remnants import no_remnants
 from sordino.session.memory import Build, Memory
 from sordino.sheet import Sheet
@@ -245,6 +245,8 @@ class Charged:
         return any(callback.raised is error for callback in self._callbacks)
 
 
+_LARGEST = 10**300
+"""No number that is asked with is larger, so that what is computed with it stays within the floats."""
 T = TypeVar("T")
 Steps = Generator[Reservation, Charged, T]
 """A thread that yields a reservation, goes on once that is charged, and returns something."""
@@ -255,6 +257,18 @@ class Request(Declared, Generic[R]):
 
     name: ClassVar[str]
     """What users and the ledger call it; messages about a parameter begin with it."""
+
+    def __post_init__(self) -> None:
+        # Before anything is made of them: what a figure is computed with are floats, sooner or later.
+        for name, given in parameters(self).items():
+            for one in given if isinstance(given, tuple | list) else (given,):
+                number = exact(one)
+                if number and (abs(number) > _LARGEST or not float(number)):
+                    raise InvalidParameter(
+                        f"{self.name}.{name} must be a number that floats can hold, up to 1e300; got "
+                        f"{shown(one)}."
+                    )
+        super().__post_init__()
 
     @property
     def spoken(self) -> str:
