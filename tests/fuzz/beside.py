@@ -92,7 +92,10 @@ LEFT: dict[str, Callable[[list[Path], Path], Path]] = {
 
 def random_beside(rng: Any) -> dict[str, Any]:
     """Return what lies beside a table, and how a domain is read from it."""
-    return {"left": rng.choice(sorted(LEFT)), "read": rng.choice(("blob", "blob", "parquet", "footer", "file"))}
+    return {
+        "left": rng.choice(sorted(LEFT)),
+        "read": rng.choice(("blob", "blob", "parquet", "footer", "file")),
+    }
 
 
 def leave(beside: dict[str, Any], target: str, folder: Path) -> Path | None:

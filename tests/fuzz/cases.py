@@ -111,7 +111,12 @@ def to_text(case: Case, finding: str | None = None) -> str:
     kept |= {"source": case.source, "question": question, "place": case.place}
     kept |= {
         name: value
-        for name, value in (("threads", case.threads), ("pieces", case.pieces), ("release", case.release), ("seed", case.seed))
+        for name, value in (
+            ("threads", case.threads),
+            ("pieces", case.pieces),
+            ("release", case.release),
+            ("seed", case.seed),
+        )
         if value
     }
     kept["columns"] = [[name, kind] for name, kind in zip(case.base.names, case.base.kinds, strict=True)]

@@ -302,7 +302,11 @@ class _Maker:
                 value = None
             taken.add(unit_text(self.spec, name, kind, value))
             owners.append(None if rng.random() < 0.05 else value)
-        if self.spec["kind"] in {"csv", "excel", "pandas"}:  # what is written there may be one text for several values
+        if self.spec["kind"] in {
+            "csv",
+            "excel",
+            "pandas",
+        }:  # what is written there may be one text for several values
             owners = [owner if _plain(owner) else None for owner in owners]
             owners[1] = None if owners[0] == owners[1] else owners[1]
 
@@ -325,7 +329,10 @@ class _Maker:
         }
         if "unit" in named:
             bounded = kind in {"rows", "buckets", "totals"} or (kind == "items" and rng.random() < 0.5)
-            more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10, 11, 100, 3000)) if bounded else None}
+            more |= {
+                "unit": named["unit"],
+                "max_rows": rng.choice((1, 1, 2, 3, 10, 11, 100, 3000)) if bounded else None,
+            }
         if where:
             texts = self.spec["kind"] in {"csv", "excel"} or self.spec.get("made") == "object"
             readable = {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns

@@ -171,7 +171,10 @@ def _options(question: Question, release: dict[str, Any], folder: Path, target: 
     if release["name"] == "top" and "threshold" in release:
         options += ["--threshold", release["threshold"]]
     left = leave(release["beside"], target, folder) if "beside" in release else None
-    return [*options, *(_domain(question.domain, folder) if left is None else write_options(release["beside"], left))]
+    return [
+        *options,
+        *(_domain(question.domain, folder) if left is None else write_options(release["beside"], left)),
+    ]
 
 
 def _domain(domain: dict[str, Any] | None, folder: Path) -> list[str]:

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from fuzz import databases, declared, pandas_frames, sheets, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
-from fuzz.written import Written
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
+from fuzz.written import Written
 from sordino.data import CsvFormat
 from support.text_files import packed
 
