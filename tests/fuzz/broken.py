@@ -15,18 +15,28 @@ from typing import Any
 
 from fuzz import engines
 from fuzz.cases import Case
-from fuzz.values import FLOATS, NO_UNICODE, WHOLE, is_beyond
-from sordino.data.csv import encodings, text_rows, typed_fields
-from sordino.data.questions import predicate as predicate_module, step_query, totals as totals_module
+from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
+from sordino.cli import once
+from sordino.data.csv import encodings, header as header_module, text_rows, typed_fields
+from sordino.data.questions import (
+    bucket_query,
+    label_files,
+    predicate as predicate_module,
+    step_query,
+    totals as totals_module,
+)
 from sordino.data.sources import (
     dialect,
     engine as engine_module,
     files as files_module,
+    frame_condition,
     frames,
+    open as open_module,
     source as source_module,
     tables,
 )
 from sordino.data.sources.engine import literal, quoted
+from sordino.session import desk
 
 _UNDO: list[Callable[[], None]] = []
 
@@ -226,6 +236,52 @@ def halves() -> None:
     _put(encodings._Utf16Lines, "_write_in_utf8", decoded)
 
 
+def beside() -> None:
+    """Labels are read from whatever lies beside the source, if its owner names it."""
+    _put(label_files, "check_public", lambda path, source, what: Path(path).resolve())
+
+
+def header() -> None:
+    """Whatever stands in the first line is taken for names of columns."""
+    _put(header_module, "check_one_line", lambda line, text, form, where: None)
+
+
+def predicates() -> None:
+    """A predicate over a frame takes a column for what its type says."""
+    _put(frame_condition, "FRAMES", dialect.EMBEDDED)
+
+
+def missing() -> None:
+    """Rows without a number count as the lowest."""
+
+    before = bucket_query.BucketQuery.counted
+
+    def count(self: Any, answer: Any, *more: Any) -> Any:
+        return before(self, answer | {"known": answer["n"]}, *more)
+
+    _put(bucket_query.BucketQuery, "counted", count)
+
+
+def ragged() -> None:
+    """Lines may have any number of fields."""
+    before = open_module.open_csv
+
+    def open_ragged(files: Any, form: Any, folders: Any) -> Any:
+        return before(files, replace(form, ragged=True), folders)
+
+    _put(open_module, "open_csv", open_ragged)
+
+
+def reading() -> None:
+    """An account takes releases that read the column of its unit in different ways."""
+    _put(desk.Desk, "reading", "")
+
+
+def twice() -> None:
+    """Of an option that is given twice the last one counts."""
+    _put(once, "refuse_repeated", lambda command, ctx, args: None)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -238,6 +294,13 @@ TWINS: dict[str, Callable[[], None]] = {
     "strays": strays,
     "types": types,
     "halves": halves,
+    "beside": beside,
+    "header": header,
+    "predicates": predicates,
+    "missing": missing,
+    "ragged": ragged,
+    "reading": reading,
+    "twice": twice,
 }
 
 
@@ -261,9 +324,17 @@ def resembles(case: Case, law: str) -> str | None:
     "owner" are settings and macros of a connection that is not ours, "mark" is a first text that is taken for a byte order mark.
     """
     question, source = case.question, case.source
+    if law in BY_LAW:
+        return BY_LAW[law]
+    if "beside" in (case.release or {}):
+        return "beside"
+    if source.get("odd"):
+        return "header"
+    if source["kind"] == "csv" and _holds_value(case, SEVERAL_LINES):
+        return "ragged"
     if source.get("owner") in {"settings", "macros"}:
         return "owner"
-    if source.get("encoding", "").startswith("utf-16") and _has_halves(case):
+    if source.get("encoding", "").startswith("utf-16") and _holds_value(case, NO_UNICODE):
         return "halves"
     if source.get("types"):
         return "types"
@@ -271,6 +342,8 @@ def resembles(case: Case, law: str) -> str | None:
         return "links"
     if _has_strays(case):
         return "strays"
+    if source["kind"] == "pandas" and question.where is not None:
+        return "predicates"
     if source["kind"] == "pandas" and source["made"] in {"numpy", "category"} and _missing_decides(case):
         return "frame-types"
     if source.get("made") == "scan_csv":
@@ -287,6 +360,8 @@ def resembles(case: Case, law: str) -> str | None:
         return "case"
     if question.where is not None:
         return "where"
+    if law == "not the true answer" and question.kind == "buckets" and _holds_no_number(case):
+        return "missing"
     if question.numeric:
         kind = case.base.kind(str(question.column))
         if kind in {"FLOAT", "DOUBLE"}:
@@ -296,10 +371,19 @@ def resembles(case: Case, law: str) -> str | None:
     return None
 
 
-def _has_halves(case: Case) -> bool:
-    """Tell whether some text has half of a character."""
+BY_LAW = {"an option that is dropped": "twice", "two readings of one unit": "reading"}
+"""Laws of which each belongs to one breach."""
+
+
+def _holds_value(case: Case, wanted: str) -> bool:
     rows = (*case.base.rows, *case.added, *case.instead)
-    return any(value == NO_UNICODE for row in rows for value in row)
+    return any(value == wanted for row in rows for value in row)
+
+
+def _holds_no_number(case: Case) -> bool:
+    place = case.base.names.index(str(case.question.column))
+    rows = (*case.base.rows, *case.added, *case.instead)
+    return any(is_missing(row[place]) for row in rows)
 
 
 def _has_strays(case: Case) -> bool:

@@ -217,7 +217,7 @@ class _Run:
         shapes = {name: outcome.shape for name, outcome in self.outcomes.items()}
         for name, outcome in self.outcomes.items():
             if outcome.broken is not None:
-                yield Finding("an error that is not ours", f"{name}: {outcome.broken}")
+                yield Finding(_name_law(outcome.broken), f"{name}: {outcome.broken}")
             if outcome.failed is not None:
                 yield Finding("a row ends the release", f"{name}: {outcome.failed}")
         if len(set(shapes.values())) > 1:
@@ -314,6 +314,19 @@ class _Run:
     def _same(self, how: str, one: Outcome, two: Outcome) -> Iterator[Finding]:
         if two.answers is not None and one.answers != two.answers:
             yield Finding("order and cut decide", f"{how}: {_shown(one.answers or {}, two.answers)}")
+
+
+_LAWS = {
+    "Admitted: an option": "an option that is dropped",
+    "Admitted: units": "two readings of one unit",
+    "Disagreement": "forms of a release disagree",
+}
+"""What a release with more than one command breaks, by how the error begins that says so."""
+
+
+def _name_law(broken: str) -> str:
+    found = (law for start, law in _LAWS.items() if broken.startswith(start))
+    return next(found, "an error that is not ours")
 
 
 def _shown(answers: Answers, other: Answers | None = None) -> str:

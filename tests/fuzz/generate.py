@@ -18,6 +18,7 @@ from fuzz.values import (
     MINUS_NAN,
     NAN,
     NO_UNICODE,
+    SEVERAL_LINES,
     SPECIAL,
     TEXTS,
     WHOLE,
@@ -223,6 +224,10 @@ class _Maker:
             and self.rng.random() < 0.03
         ):
             return NO_UNICODE
+        # A line of several fields is none of these lines.
+        several = self.spec["kind"] == "csv" and self.spec["quoting"] != "none" and len(self.columns) > 1
+        if several and kind == "VARCHAR" and name != self.unit and self.rng.random() < 0.03:
+            return SEVERAL_LINES
         return fitted(self.spec, kind, value)
 
     def _may_be_stray(self, kind: str) -> bool:

@@ -116,9 +116,30 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
     if release["name"] in _SEARCHES:
         err = without_odds(err, out, release["format"], asked=float(release["epsilon"]))
     seen = _said((code, out, err), release["format"])
+    if release["ledger"] and code == 0:
+        _refuse_again(arguments, written, question)
     if release["ledger"]:
         recorded += _said(run_alone(["ledger", "show", *account, "--format", "json"]), "ledger")
     return f"{seen} {recorded}".strip()
+
+
+class Admitted(Exception):
+    """What should have been refused was charged."""
+
+
+def _refuse_again(arguments: list[str], written: Any, question: Question) -> None:
+    """Say something twice, and read the column of the unit otherwise: both are refused before the charge."""
+    twice = [*arguments, "--epsilon", "2"]
+    if run_alone(twice)[0] != 2:
+        raise Admitted(f"an option that is given twice: {twice}")
+    kinds = {"integer", "text"} - {written.csv.types.get(question.unit, "text")} if written.csv else set()
+    if question.unit is None or not kinds:
+        return
+    other = [one for one in arguments if not one.startswith(f"--type={question.unit}=")]
+    code, _, _ = run_alone([*other, f"--type={question.unit}={min(kinds)}"])
+    # Not every question can be asked of texts, or of whole numbers: then it is refused for that.
+    if code not in {2, 5}:
+        raise Admitted(f"units read as {written.csv.types.get(question.unit)} and as {min(kinds)}: {code}")
 
 
 def _list_facts(question: Question, release: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from fuzz import databases, declared, pandas_frames, sheets, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
-from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
+from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond
 from fuzz.written import Written
 from sordino.data import CsvFormat
 from support.text_files import packed
@@ -153,6 +153,8 @@ def fitted(spec: Spec, kind: str, value: Any) -> Any:
     """Return the value nearest to a value that a source can hold: of the encoding, without NUL, or the same as a float."""
     if value == NO_UNICODE and spec["kind"] == "csv" and "types" in spec:
         return value  # the bytes of a line that is in no encoding
+    if value == SEVERAL_LINES and spec["kind"] == "csv" and "types" in spec:
+        return value
     if value == NO_UNICODE and spec["kind"] != "arrow" and spec.get("writer") != "pyarrow":
         value = "a"
     if spec["kind"] == "pandas" and spec["made"] in pandas_frames.FOUND_OUT:
@@ -418,7 +420,8 @@ ODD_HEADERS: dict[str, Callable[[str, str], list[str]]] = {
 def _line(spec: Spec, fields: Any) -> str:
     if spec["quoting"] == "none":
         return spec["delimiter"].join(fields)
-    quoting = csv.QUOTE_ALL if spec["quoting"] == "all" else csv.QUOTE_MINIMAL
+    everywhere = spec["quoting"] == "all" or SEVERAL_LINES in fields
+    quoting = csv.QUOTE_ALL if everywhere else csv.QUOTE_MINIMAL
     out = io.StringIO()
     csv.writer(
         out, delimiter=spec["delimiter"], quotechar=spec["quote"], quoting=quoting, lineterminator=""
@@ -434,6 +437,10 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
     for row in table.rows:
         fields = [declared.field(spec, value) for value in row]
         line = _line(spec, fields)
+        if SEVERAL_LINES in fields:
+            # A rule: a line with another number of fields than the header is dropped, and so are both lines
+            # that have one half of a pair of quotes.
+            continue
         if spec["encoding"] == "latin-1":
             fields = [text.replace(NO_UNICODE[-1], "\xff") for text in fields]
         if line.startswith("\ufeff") and spec["encoding"].startswith("utf"):

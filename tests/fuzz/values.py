@@ -56,6 +56,9 @@ TEXTS = (
 NO_UNICODE = "a\udcff"
 """Stands for bytes that are no text, which some files can hold: a, and a byte that begins no character."""
 
+SEVERAL_LINES = "one\ntwo\nthree\nfour"
+"""A text with line breaks: in a file of lines it is several lines, of which none is a row of that many fields."""
+
 ENUM = "ENUM('a', 'A', 'b', '7', 'ß')"
 DAYS = tuple(
     map(
