@@ -252,6 +252,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.
+        value = nw.to_native(value, pass_through=True)
         if not _names_may_repeat(value):
             value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
         frame: Any = None if _names_may_repeat(value) else nw.from_native(value)
