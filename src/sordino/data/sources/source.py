@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -128,16 +128,14 @@ class ReaderBackend:
         What the questions of one batch share.
     limits : Limits
         What is allowed to its engines.
-    dialect : Dialect
-        That of our engine, or of frames.
     """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
     readings: Readings | None = None
     limits: Limits = NO_LIMITS
-    dialect: Dialect = EMBEDDED
     limit: ClassVar[AnswerLimit | None] = None
+    dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
@@ -211,6 +209,9 @@ class Source:
         Names by which no column can be asked for, and why: words that follow on the name.
     cast : str
         How a column is made one of texts there, in words.
+    read_columns : callable or None
+        From a predicate and the declared types of its columns to the predicate over what each column is read
+        as, where types follow from rows. None: a column is what its declared type says.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     folders : tuple of Path
@@ -237,6 +238,7 @@ class Source:
     ordered: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     cast: str = _ITS_SOURCE
+    read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = field(default=None, repr=False)
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
@@ -245,7 +247,7 @@ class Source:
         # A read-only copy: what was checked must not change afterwards.
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
-    def index(self, column: str, role: str, *, any_case: bool = False) -> int:
+    def index(self, column: object, role: str, *, any_case: bool = False) -> int:
         """Return where a column stands.
 
         Raises
@@ -264,7 +266,7 @@ class Source:
                 f"{role} must be the name of a column as a text; got {shown(column)}. "
                 f"Write {shown(str(column))}."
             )
-        text(column, role)
+        column = text(column, role)
         names = list(self.columns)
         if column in names:
             return names.index(column)
@@ -369,14 +371,14 @@ class Source:
                     f"{role} must use columns of texts, numbers, dates, times or booleans; got "
                     f"{list(self.columns)[index]!r} of type {_name_type(kind)}. {self.cast}"
                 )
-        read = self.backend.dialect.read_columns
+        read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all were texts.
         plain = kinds if read is None else dict.fromkeys(kinds, "VARCHAR")
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
-                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and numbers "
-                    f"that there are; got {shown(where)}. Compare, for example price > 10."
+                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and "
+                    f"numbers that there are; got {shown(where)}. Compare, for example price > 10."
                 )
             names = list(self.columns)
             used = (
