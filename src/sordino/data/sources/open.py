@@ -11,7 +11,7 @@ import duckdb
 
 from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
-from sordino.data.csv.column_types import Marks
+from sordino.data.csv.column_types import UNCLEAR_NAME, Marks
 from sordino.data.csv.header import advise_delimiter, find_clear_names
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
@@ -262,7 +262,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         texts=True,
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=say_dropped(form),
-        unclear=tuple(sorted(set(lines.names) - set(named))),
+        refused=dict.fromkeys(set(lines.names) - set(named), UNCLEAR_NAME),
         advice=advise_delimiter(lines.names, form) if form.header else "",
         **around,
     )

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, final
 import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
-from sordino.data.csv.column_types import Marks, say_unclear
+from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -199,8 +199,6 @@ class Source:
     required : frozenset of str
         Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there may be.
         What a file or a frame says of its own rows may follow from them, and is no such rule.
-    unclear : tuple of str
-        Names that several columns have, or that are empty: by these nothing can be asked for.
     advice : str
         What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
@@ -233,7 +231,6 @@ class Source:
     dropped: str = ""
     declared: bool = False
     required: frozenset[str] = frozenset()
-    unclear: tuple[str, ...] = ()
     advice: str = ""
     ordered: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -255,8 +252,6 @@ class Source:
         InvalidParameter
             If there is no such column; the message lists near matches.
         """
-        if column in self.unclear:
-            raise InvalidParameter(say_unclear(role, column))
         if str(column) in self.refused:
             raise InvalidParameter(
                 f"{role} must be a column that can be named; {shown(column)} {self.refused[str(column)]}"
