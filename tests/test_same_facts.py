@@ -432,6 +432,31 @@ def test_too_few_of_an_empty_column_is_yes():
         assert session.variance("x", epsilon=0.5, lower=0, cap=1000).too_few
 
 
+@pytest.mark.parametrize("lower", [0, "none"])
+def test_the_command_says_it_of_an_empty_column(tmp_path, capfd, lower):
+    pl.DataFrame({"x": pl.Series([], dtype=pl.Float64)}).write_parquet(tmp_path / "none.parquet")
+    asked = (
+        "--column",
+        "x",
+        "--lower",
+        lower,
+        "--cap",
+        1000,
+        "--row-is-unit",
+        "--epsilon",
+        0.5,
+        "--no-ledger",
+    )
+    line = ("variance", tmp_path / "none.parquet", *asked, "--quiet", "--format", "json")
+    found = []
+    for _ in range(5):
+        capfd.readouterr()
+        assert run([str(one) for one in line]) == 0
+        found += json.loads(capfd.readouterr()[0])["rows"]
+    # Once in a while noise looks like rows: never so often.
+    assert sum(row["too_few"] for row in found) >= 3
+
+
 def test_a_variance_of_many_is_told():
     frame = pl.DataFrame({"x": [float(i % 50) for i in range(5000)]})
     session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(5))

@@ -57,6 +57,8 @@ def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
     make = (makers | {"variance": sd.ClippedVariance})[kind]
     alone = make(epsilon=1, adjacency=unit.adjacency, **RANGE, **({"q": 0.5} if kind == "quantile" else {}))
     told = released.to_dict()
+    # A mechanism alone knows of no rows.
+    assert told.pop("population")["column"] == "x"
     # Only a session says who paid.
     assert told.pop("receipt") == {"id": None, "account": None, "time": None}
     assert told == alone.release(frame["x"].to_numpy(), entropy=entropy).to_dict()

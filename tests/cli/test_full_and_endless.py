@@ -453,8 +453,8 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
 
 def test_a_domain_that_is_read_whole_would_be_seen(sordino, orders, tmp_path, monkeypatch):
     """Broken twin: lines of any length."""
-    from sordino.data.questions import domain as domain_module
+    from sordino.data.questions import label_files
 
-    monkeypatch.setattr(domain_module, "_read_bounded_lines", lambda file: file)
+    monkeypatch.setattr(label_files, "_read_bounded_lines", lambda file: file)
     with pytest.raises(AssertionError):
         test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path)

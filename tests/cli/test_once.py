@@ -29,7 +29,7 @@ OPTIONS = [
     for option in command.params
     if isinstance(option, click.Option) and option.expose_value
 ]
-LISTS = {"--where", "--null", "--q", "--type"}
+LISTS = {"--where", "--null", "--q", "--type", "--domain-sql-file"}
 # Any text will do: it is refused before a value is looked at.
 VALUES = ("1", "2", "3", "4")
 

@@ -94,7 +94,7 @@ def test_csv_and_table(select):
 
 def test_a_label_with_a_carriage_return_stays_one_field(select):
     out = select("--label", "name", "--format", "csv", text=b"name,score\na\rb,1\n").out
-    assert [row["label"] for row in csv.DictReader(io.StringIO(out, newline=""))] == ["a\rb"]
+    assert [row["label"] for row in csv.DictReader(io.StringIO(out, newline=""))] == ["a\\rb"]
 
 
 def test_it_is_charged_before_the_scores_are_read(select, sordino, account, tmp_path):

@@ -227,3 +227,11 @@ def test_without_pyyaml_one_sentence_says_what_to_do(sordino, account, monkeypat
     assert "--as json" in done.err
     assert sordino("ledger", "history", *account).out == before
     assert sordino("ledger", "publish", *account, "--as", "json").json
+
+
+def test_an_owner_with_a_number_of_very_many_digits_is_told_in_words(sordino, account, tmp_path):
+    path = tmp_path / "owner.toml"
+    path.write_text(f"[basic]\nname = {'9' * 5000}\n", encoding="utf-8")
+    done = sordino("ledger", "publish", *account, "--owner", path)
+    assert (done.code, done.out) == (2, "")
+    assert "must be TOML" in done.err

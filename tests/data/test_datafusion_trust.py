@@ -385,7 +385,7 @@ def test_types_that_rows_decide_are_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "t.parquet")
     context = SessionContext()
     context.register_csv("t", str(tmp_path / "t.csv"))
-    for made in (
+    for guessed in (
         context.read_csv(str(tmp_path / "t.csv")),
         context.table("t"),
         context.sql("SELECT b + 1 AS c FROM t WHERE a > 0"),
@@ -394,5 +394,5 @@ def test_types_that_rows_decide_are_refused(tmp_path):
         with pytest.raises(
             UnsupportedBackend, match="must read files that declare the types of their columns"
         ):
-            open_source(made)
+            open_source(guessed)
     assert open_source(context.read_parquet(str(tmp_path / "t.parquet"))).columns

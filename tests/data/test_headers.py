@@ -190,10 +190,10 @@ def test_names_that_are_not_asked_for_block_nothing(tmp_path, header):
             answer = scan.ask(f"SELECT c{source.index(name, 'item')} AS c FROM rows ORDER BY 1")
             assert answer["c"].tolist() == [f"a{place}", f"b{place}"]
     for name in {name for name in names if not name or names.count(name) > 1}:
-        with pytest.raises(InvalidParameter, match="name of exactly one column"):
+        with pytest.raises(InvalidParameter, match="a name that stands more than once"):
             source.index(name, "item")
         if name:
-            with pytest.raises(InvalidParameter, match="name of exactly one column"):
+            with pytest.raises(InvalidParameter, match="a name that stands more than once"):
                 source.predicate(f"{name} = 'a'")
 
 

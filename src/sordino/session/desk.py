@@ -290,7 +290,6 @@ class Desk:
         base = getattr(release, "base", None)
         return find_population(
             started.request if base is None else base.request,
-            release,
             self.unit,
             started.reservation.domain,
             self.list_left_out(),

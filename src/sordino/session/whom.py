@@ -11,7 +11,7 @@ from sordino.session.request import Request
 
 
 def find_population(
-    request: Request[Any], release: Any, unit: PrivacyUnit, domain: Domain | None, left_out: Sequence[str]
+    request: Request[Any], unit: PrivacyUnit, domain: Domain | None, left_out: Sequence[str]
 ) -> Population:
     """Return which rows count in a release.
 
@@ -19,8 +19,6 @@ def find_population(
     ----------
     request : Request
         What was asked; of another look at a release what that one was asked with.
-    release : object
-        What came out: some rules are those of its mechanism.
     unit : PrivacyUnit
         Whom it protects.
     domain : Domain or None

@@ -91,10 +91,11 @@ class Owner:
         if len(text) > MOST_CHARACTERS:
             raise InvalidParameter(f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}.")
         try:
-            return cls(tomllib.loads(text))
-        # A number of very many digits is a ValueError, too.
+            tree = tomllib.loads(text)
+        # What is no TOML is a ValueError, and so is a number of very many digits.
         except (ValueError, RecursionError):
             raise InvalidParameter(f"{name} must be TOML, as its name says; it cannot be read.") from None
+        return cls(tree)
 
 
 def read_small_text(path: str | os.PathLike[str], name: str) -> str:

@@ -234,10 +234,13 @@ def check_date_format(name: str, value: object) -> None:
         )
 
 
+UNCLEAR_NAME = (
+    "is a name that stands more than once in the header, or is empty there. Rename the column, or name all "
+    "of them: --skip-lines 1 --no-header --columns a,b,c."
+)
+"""Why a column cannot be asked for: words that follow on its name."""
+
+
 def say_unclear(role: str, name: str) -> str:
     """Return what is said where somebody asks for a column whose name stands there twice, or is empty."""
-    return (
-        f"{role} must be the name of exactly one column; got {shown(name)}, a name that stands more than "
-        "once in the header, or is empty there. Rename the column, or name all of them: --skip-lines 1 "
-        "--no-header --columns a,b,c."
-    )
+    return f"{role} must be a column that can be named; {shown(name)} {UNCLEAR_NAME}"

@@ -245,8 +245,8 @@ def _check_plan(frame: Any) -> None:
     if found := _READ_KIND.search(plan):
         raise UnsupportedBackend(
             "A DataFusion frame must read files that declare the types of their columns, such as Parquet, "
-            f"because otherwise rows decide them; got a scan of {found[1].upper()}. Open the file by its path, "
-            "or write it to Parquet with a schema."
+            f"because otherwise rows decide them; got a scan of {found[1].upper()}. Open the file by its "
+            "path, or write it to Parquet with a schema."
         )
 
 

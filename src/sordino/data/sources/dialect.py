@@ -40,9 +40,6 @@ class Dialect:
         itself, and fails on none; it refuses what it cannot say so. None: the engine takes no predicates.
     every_character : bool
         Whether it takes every text of Unicode.
-    read_columns : callable or None
-        From a predicate and the declared types of its columns to the predicate over what each column is read
-        as, for sources whose types follow from rows. None: a column is what its declared type says.
     """
 
     words: Words
@@ -51,7 +48,6 @@ class Dialect:
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
     predicates: Callable[[Predicate, Mapping[int, str]], str] | None
     every_character: bool = True
-    read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = None
 
 
 _INFINITE = " ".join(

@@ -195,10 +195,12 @@ def _find_kind(files: Sequence[Path]) -> Kind:
     strays = [file for file in files if unpacked_suffix(file) not in _KINDS]
     # What lies among files that are read is not what is meant.
     if others and None in kinds:
+        more = f", and {len(strays) - 1} more are not" if strays[1:] else ""
+        known = next(suffix for suffix in suffixes if suffix in _KINDS)
         raise UnsupportedBackend(
-            f"All files of a source must be of a kind that is read, by the ends of their names; {strays[0]} is "
-            f"not{f', and {len(strays) - 1} more are not' if strays[1:] else ''}. Move it away, or name files "
-            f"of one kind with a pattern, such as FOLDER/*{min(suffixes, key=lambda one: one not in _KINDS)}."
+            "All files of a source must be of a kind that is read, by the ends of their names; "
+            f"{strays[0]} is not{more}. Move it away, or name files of one kind with a pattern, such as "
+            f"FOLDER/*{known}."
         )
     if strays:
         ending = unpacked_suffix(strays[0])

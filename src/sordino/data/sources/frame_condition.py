@@ -20,7 +20,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
 
 from sordino.constraints import shown
 from sordino.data.questions.condition import (
@@ -37,7 +36,7 @@ from sordino.data.questions.condition import (
 )
 from sordino.data.questions.numbers import number_kind
 from sordino.data.questions.predicate import Predicate, render_constant
-from sordino.data.sources.dialect import EMBEDDED, Dialect
+from sordino.data.sources.dialect import EMBEDDED
 from sordino.data.sources.engine import literal
 from sordino.data.sources.words import LARGEST_EXACT_WHOLE, WHOLE_NUMBERS
 from sordino.errors import InvalidParameter
@@ -99,28 +98,28 @@ class _Reader:
         """Return a node; a column as `reading`, whatever is no column as its own words say."""
         match node:
             case Column():
-                return replace(node, sql=_READINGS[reading](node.index, self._kinds[node.index]))
+                read: Node = replace(node, sql=_READINGS[reading](node.index, self._kinds[node.index]))
             case Constant():
-                return node
+                read = node
             case Negative():
-                return Negative(self._read(node.operand, "number"))
+                read = Negative(self._read(node.operand, "number"))
             case Arithmetic():
                 rest = tuple((operator, self._read(one, "number")) for operator, one in node.rest)
-                return Arithmetic(self._read(node.first, "number"), rest)
+                read = Arithmetic(self._read(node.first, "number"), rest)
             case TryCast():
-                return TryCast(self._read(node.operand, _find_source_of_cast(node.kind)), node.kind)
+                read = TryCast(self._read(node.operand, _find_source_of_cast(node.kind)), node.kind)
             case IsNull():
-                return IsNull(self._read(node.operand, "text"))
+                read = IsNull(self._read(node.operand, "text"))
             case Not():
-                return Not(self.condition(node.operand))
+                read = Not(self.condition(node.operand))
             case Connected():
-                return self._join(node.operator, node.operands)
+                read = self._join(node.operator, node.operands)
             case Comparison():
-                return self._compare(node)
-        assert_never(node)
+                read = self._compare(node)
+        return read
 
     def _join(self, operator: str, operands: Sequence[Node]) -> Node:
-        """Return what AND or OR connects; of a list of constants (IN) the column is read once for all of them."""
+        """Return what AND or OR connects; for a list of constants (IN) a column is read once."""
         lists: dict[tuple[int, str], list[Constant]] = {}
         joined = []
         for one in operands:
@@ -134,8 +133,8 @@ class _Reader:
             values = ", ".join(
                 f"CAST({_write_constant(one, reading)} AS {_TYPES_IN_LISTS[reading]})" for one in constants
             )
-            column = _READINGS[reading](index, self._kinds[index])
-            joined.append(Column(index, f"list_contains([{values}], {column})"))
+            read = _READINGS[reading](index, self._kinds[index])
+            joined.append(Column(index, f"list_contains([{values}], {read})"))
         return Connected(operator, tuple(joined)) if len(joined) > 1 else joined[0]
 
     def _compare(self, node: Comparison) -> Node:
@@ -144,9 +143,9 @@ class _Reader:
             return Comparison(self._read(left, "text"), node.operator, right)
         if isinstance(left, Column) and isinstance(right, Column) and node.operator not in _EQUALITIES:
             raise InvalidParameter(
-                f"where must say how two columns of a frame are compared by {node.operator}, because their "
-                "types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS TIMESTAMP or VARCHAR, for one "
-                "of them."
+                f"where must say how two columns of a frame are compared by {node.operator}, because "
+                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS TIMESTAMP or VARCHAR, "
+                "for one of them."
             )
         sides = []
         for one, other in ((left, right), (right, left)):
@@ -164,8 +163,9 @@ def _find_listed(node: Node) -> tuple[Column, Constant] | None:
     if not (isinstance(node, Comparison) and node.operator == "="):
         return None
     left, right = node.left, node.right
-    known = isinstance(left, Column) and isinstance(right, Constant) and right.kind in {"number", "text"}
-    return (left, right) if known else None
+    if isinstance(left, Column) and isinstance(right, Constant) and right.kind in {"number", "text"}:
+        return left, right
+    return None
 
 
 def _write_constant(constant: Constant, reading: str) -> str:
@@ -183,28 +183,33 @@ def _find_source_of_cast(kind: str) -> str:
 
 def _find_reading_beside(other: Node, operator: str) -> str:
     """Return how a column is read that is compared with a node."""
+    # Of NULL, or of another column.
+    reading = "text"
     match other:
         case Constant(kind="text"):
-            if _DATE.fullmatch(other.text):
-                return "instant"
-            if _TIME.fullmatch(other.text):
-                return "TIME"
-            if operator not in _EQUALITIES and _NUMBER.fullmatch(other.text):
-                raise InvalidParameter(
-                    f"where must not compare a column of a frame by {operator} with a number in quotes; got "
-                    f"{shown(other.text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for "
-                    "the column if the order of texts is meant."
-                )
-            return "text"
+            reading = _find_reading_of_text(other.text, operator)
         case Constant(kind="number") | Negative() | Arithmetic():
-            return "number"
+            reading = "number"
         case Constant(kind="truth") | Comparison() | IsNull() | Not() | Connected():
-            return "truth"
+            reading = "truth"
+        case TryCast(kind="BOOLEAN"):
+            reading = "truth"
         case TryCast():
-            if other.kind == "BOOLEAN":
-                return "truth"
-            return other.kind if other.kind in _CAST_TO_MOMENT else _find_source_of_cast(other.kind)
-    # NULL, or another column.
+            reading = other.kind if other.kind in _CAST_TO_MOMENT else _find_source_of_cast(other.kind)
+    return reading
+
+
+def _find_reading_of_text(text: str, operator: str) -> str:
+    if _DATE.fullmatch(text):
+        return "instant"
+    if _TIME.fullmatch(text):
+        return "TIME"
+    if operator not in _EQUALITIES and _NUMBER.fullmatch(text):
+        raise InvalidParameter(
+            f"where must not compare a column of a frame by {operator} with a number in quotes; got "
+            f"{shown(text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for the column if "
+            "the order of texts is meant."
+        )
     return "text"
 
 
@@ -224,9 +229,8 @@ def _write_text(index: int, kind: str) -> str:
             f" THEN {_write_text_of_number(number)} ELSE {column} END)"
         )
     if _is_number(kind):
-        return f"(CASE WHEN NOT isnan({_write_double(column, kind)}) THEN" + (
-            f" {_write_text_of_number(_write_double(column, kind))} END)"
-        )
+        number = _write_double(column, kind)
+        return f"(CASE WHEN NOT isnan({number}) THEN {_write_text_of_number(number)} END)"
     return f"TRY(CAST({column} AS VARCHAR))"
 
 
@@ -259,7 +263,9 @@ def _write_number(index: int, kind: str) -> str:
 def _write_truth(index: int, kind: str) -> str:
     # pandas makes 1 and 0 of truth values beside numbers.
     text = _write_text(index, kind)
-    return f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE WHEN '1' THEN TRUE WHEN '0' THEN FALSE END)"
+    known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
+    cases = " ".join(f"WHEN '{one}' THEN {truth}" for one, truth in known.items())
+    return f"(CASE {text} {cases} END)"
 
 
 def _write_moment(kind_of_moment: str) -> Callable[[int, str], str]:
@@ -288,7 +294,3 @@ def _write_usual_text(text: str) -> str:
     if abs(number) < LARGEST_EXACT_WHOLE or math.isinf(number):
         return text
     return str(int(number)) if abs(number) < 1 << 127 else repr(number)
-
-
-FRAMES: Dialect = replace(EMBEDDED, read_columns=read_frame_columns)
-"""Those of the embedded engine, for frames."""

@@ -276,6 +276,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.
+        value = nw.to_native(value, pass_through=True)
         if not _names_may_repeat(value):
             value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
         frame: Any = None if _names_may_repeat(value) else nw.from_native(value)
@@ -441,7 +442,7 @@ def _translate_frame_type(kind: Any, name: str = "") -> str:
 
 def _read_pandas_type(kind: Any) -> str:
     # By the dtype alone: what narwhals would say of an `object` column depends on its values.
-    if kind == object:
+    if str(kind) == "object":
         return "VARCHAR"
     # Arrow and the engine have no longer floats than those of 64 bits.
     if kind == np.longdouble:
@@ -454,9 +455,8 @@ def _read_pandas_type(kind: Any) -> str:
     if hasattr(kind, "pyarrow_dtype"):
         found = _read_arrow_type(kind.pyarrow_dtype)
         return "VARCHAR" if found.startswith("TIME") else found
-    import pandas as pd  # noqa: PLC0415 - the frame is one of pandas
-
-    empty = nw.from_native(pd.DataFrame({"c": pd.Series([], dtype=kind)}))
+    pandas: Any = nw.dependencies.get_pandas()
+    empty = nw.from_native(pandas.DataFrame({"c": pandas.Series([], dtype=kind)}))
     return _translate_frame_type(empty.collect_schema()["c"], str(kind))
 
 
@@ -520,19 +520,15 @@ def as_text(value: object) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
-    if isinstance(value, str):
+    if isinstance(value, str) or type(value) is bytes:
         # Not `str(value)`: a subclass may say anything there.
-        plain = str.__str__(value)
+        plain = value.decode() if isinstance(value, bytes) else str.__str__(value)
         return plain if is_unicode(plain) else None
-    if type(value) is bytes:
-        return value.decode()
     foreign = type(value).__module__ == "numpy"
     if type(value) is bool or (foreign and type(value).__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
     # Not `isinstance`: a datetime is a date as well.
-    if type(value) is dt.date:
-        return value.isoformat()
-    if type(value) is dt.time and value.tzinfo is None:
+    if type(value) is dt.date or (type(value) is dt.time and value.tzinfo is None):
         return _drop_zeros(value.isoformat())
     if isinstance(value, dt.datetime | np.datetime64):
         return _text_of_moment(value)

@@ -11,7 +11,7 @@ import duckdb
 
 from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
-from sordino.data.csv.column_types import Marks
+from sordino.data.csv.column_types import UNCLEAR_NAME, Marks
 from sordino.data.csv.header import advise_delimiter, find_clear_names
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
@@ -158,10 +158,10 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             plan,
             computed=True,
             ordered=False,
-            cast="Convert the column in DataFusion: frame.with_column(NAME, col(NAME).cast(pyarrow.string())).",
+            cast="Convert the column in DataFusion: frame.with_column(NAME, col(NAME).cast(pa.string())).",
         )
     # Imported here, because narwhals is needed for tables in memory only.
-    from sordino.data.sources.frame_condition import FRAMES  # noqa: PLC0415
+    from sordino.data.sources.frame_condition import read_frame_columns  # noqa: PLC0415
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
     # Only types are read here. A lazy frame is computed after the charge.
@@ -172,11 +172,12 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
         identity,
         columns,
         reader.files,
-        ReaderBackend(reader, dialect=FRAMES),
+        ReaderBackend(reader),
         computed=reader.lazy,
         inferred=reader.inferred,
         refused=refused,
         cast=reader.cast,
+        read_columns=read_frame_columns,
         folders=reader.folders,
     )
 
@@ -218,8 +219,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         return _open_server_table(path)
     if path.startswith("postgres://"):
         raise InvalidParameter(
-            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an address with "
-            "postgres://. Write postgresql:// in its place."
+            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an address "
+            "with postgres://. Write postgresql:// in its place."
         )
     if "://" in path:
         raise UnsupportedBackend(
@@ -261,7 +262,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         texts=True,
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=say_dropped(form),
-        unclear=tuple(sorted(set(lines.names) - set(named))),
+        refused=dict.fromkeys(set(lines.names) - set(named), UNCLEAR_NAME),
         advice=advise_delimiter(lines.names, form) if form.header else "",
         **around,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, final
 import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
-from sordino.data.csv.column_types import Marks, say_unclear
+from sordino.data.csv.column_types import Marks
 from sordino.data.questions.numbers import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
 from sordino.data.sources.dialect import EMBEDDED, Dialect
@@ -128,16 +128,14 @@ class ReaderBackend:
         What the questions of one batch share.
     limits : Limits
         What is allowed to its engines.
-    dialect : Dialect
-        That of our engine, or of frames.
     """
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
     readings: Readings | None = None
     limits: Limits = NO_LIMITS
-    dialect: Dialect = EMBEDDED
     limit: ClassVar[AnswerLimit | None] = None
+    dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
@@ -201,8 +199,6 @@ class Source:
     required : frozenset of str
         Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there may be.
         What a file or a frame says of its own rows may follow from them, and is no such rule.
-    unclear : tuple of str
-        Names that several columns have, or that are empty: by these nothing can be asked for.
     advice : str
         What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
@@ -211,6 +207,9 @@ class Source:
         Names by which no column can be asked for, and why: words that follow on the name.
     cast : str
         How a column is made one of texts there, in words.
+    read_columns : callable or None
+        From a predicate and the declared types of its columns to the predicate over what each column is read
+        as, where types follow from rows. None: a column is what its declared type says.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     folders : tuple of Path
@@ -232,11 +231,11 @@ class Source:
     dropped: str = ""
     declared: bool = False
     required: frozenset[str] = frozenset()
-    unclear: tuple[str, ...] = ()
     advice: str = ""
     ordered: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     cast: str = _ITS_SOURCE
+    read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = field(default=None, repr=False)
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
@@ -245,7 +244,7 @@ class Source:
         # A read-only copy: what was checked must not change afterwards.
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
-    def index(self, column: str, role: str, *, any_case: bool = False) -> int:
+    def index(self, column: object, role: str, *, any_case: bool = False) -> int:
         """Return where a column stands.
 
         Raises
@@ -253,8 +252,6 @@ class Source:
         InvalidParameter
             If there is no such column; the message lists near matches.
         """
-        if column in self.unclear:
-            raise InvalidParameter(say_unclear(role, column))
         if str(column) in self.refused:
             raise InvalidParameter(
                 f"{role} must be a column that can be named; {shown(column)} {self.refused[str(column)]}"
@@ -264,7 +261,7 @@ class Source:
                 f"{role} must be the name of a column as a text; got {shown(column)}. "
                 f"Write {shown(str(column))}."
             )
-        text(column, role)
+        column = text(column, role)
         names = list(self.columns)
         if column in names:
             return names.index(column)
@@ -369,14 +366,14 @@ class Source:
                     f"{role} must use columns of texts, numbers, dates, times or booleans; got "
                     f"{list(self.columns)[index]!r} of type {_name_type(kind)}. {self.cast}"
                 )
-        read = self.backend.dialect.read_columns
+        read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all were texts.
         plain = kinds if read is None else dict.fromkeys(kinds, "VARCHAR")
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
-                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and numbers "
-                    f"that there are; got {shown(where)}. Compare, for example price > 10."
+                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and "
+                    f"numbers that there are; got {shown(where)}. Compare, for example price > 10."
                 )
             names = list(self.columns)
             used = (

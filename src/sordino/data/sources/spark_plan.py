@@ -1,9 +1,9 @@
 """Refuses frames of Spark over text files, whose rows decide the types of their columns.
 
-Spark finds the types of columns of JSON, XML and, where it is asked to, CSV out from rows, each time a frame is
-made. One row more would decide which questions are refused. The plan that Spark has analyzed says which files it
-reads. Tables of a catalog have declared types. Of other files only the plan of a client of Spark Connect says
-whether a schema was given, so what that plan does not show counts as none.
+Spark finds the types of columns of JSON, XML and, where it is asked to, CSV out from rows, each time a frame
+is made. One row more would decide which questions are refused. The plan that Spark has analyzed says which
+files it reads. Tables of a catalog have declared types. Of other files only the plan of a client of Spark
+Connect says whether a schema was given, so what that plan does not show counts as none.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def check_plan(frame: Any) -> None:
         declared = sum(map(_is_declared, _walk(plan)))
     if len(found) > declared:
         raise UnsupportedBackend(
-            "A Spark frame must read files that declare the types of their columns, such as Parquet, or be given "
-            f"a schema, because otherwise rows decide them; got a scan of {found[0].upper()}. Give a schema "
-            "through Spark Connect (spark.read.schema(...)), or write the rows to a table."
+            "A Spark frame must read files that declare the types of their columns, such as Parquet, or be "
+            f"given a schema, because otherwise rows decide them; got a scan of {found[0].upper()}. Give a "
+            "schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
         )
 
 

@@ -117,8 +117,8 @@ def open_parquet(
                 list(zip(named, schema.values(), strict=False)),
             )
             raise DataSourceError(
-                f"All files of a source must have the same columns and types in the same order; {difference} in "
-                f"{files[0]} and {path}. Write them anew with one schema, or name those that agree with a "
+                f"All files of a source must have the same columns and types in the same order; {difference} "
+                f"in {files[0]} and {path}. Write them anew with one schema, or name those that agree with a "
                 "pattern."
             )
     types = tuple(schemas[0].values())
