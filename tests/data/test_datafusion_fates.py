@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -85,7 +86,8 @@ READ_OTHERWISE = ("TRY_CAST(",)
 def test_predicates_keep_the_rows_that_they_keep_elsewhere(seed, many):
     chance = random.Random(seed)
     arrow = mixed(chance, 60)
-    source, embedded = open_source(frame(arrow)), open_source(arrow)
+    # As a table with types: a frame's columns are read by the words beside them.
+    source, embedded = open_source(frame(arrow)), open_source(duckdb.connect().from_arrow(arrow))
     wheres = predicates(chance, (embedded, source), many, otherwise=READ_OTHERWISE)
     found, wanted = fates(source, wheres), fates(embedded, wheres)
     wrong = [where for where, one, other in zip(wheres, found, wanted, strict=True) if one != other]

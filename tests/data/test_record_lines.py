@@ -202,7 +202,7 @@ def test_there_may_be_several_null_texts():
     form = CsvFormat(null=("-999", "NA", "\u20ac"), encoding="latin-1")
     for more in (b"", b'"u",3\n'):
         assert same(
-            records(b"u,-999\nNA,7\nu,NA\nu,-99\n" + more, form=form)[:4], [math.nan, math.nan, math.nan, -99]
+            records(b"u,-999\nNA,7\nu,NA\nu,-99\n" + more, form=form)[:4], [math.nan, 7.0, math.nan, -99]
         )
 
 

@@ -233,7 +233,7 @@ REFUSED = {
     "no such column": lambda s: s.histogram("itme", epsilon=1, domain=ITEMS),
     "no domain": lambda s: s.histogram("item", epsilon=1, domain=None),
     "no number": lambda s: s.sum("item", epsilon=1, lower=0, cap=9),
-    "a predicate that is none": lambda s: s.count(epsilon=1, where="item"),
+    "a predicate that is none": lambda s: s.count(epsilon=1, where="item >"),
     "no budget": lambda s: s.count(epsilon=0),
     "too much": lambda s: s.count(epsilon=4),
     "no account with a delta": lambda s: s.histogram(

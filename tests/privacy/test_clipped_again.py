@@ -26,12 +26,16 @@ FIGURES = {
     "sum, exchanged": ClippedSum(epsilon=2, adjacency="replace-one", lower=-2, **GRID),
     "sum of two rows": ClippedSum(epsilon=2, adjacency="replace-one", lower=None, rows_per_unit=2, **GRID),
     "mean": ClippedMean(epsilon=2, adjacency="add-remove", lower=0, **GRID),
-    "mean, number public": ClippedMean(epsilon=2, adjacency="replace-one", lower=None, **GRID),
+    "mean, number public": ClippedMean(
+        epsilon=2, adjacency="replace-one", lower=None, size_is_public=True, **GRID
+    ),
     "mean of two rows": ClippedMean(
         epsilon=2, adjacency="replace-one", lower=0, rows_per_unit=2, total_rho=0.1, **GRID
     ),
     "variance": ClippedVariance(epsilon=2, adjacency="add-remove", lower=None, **GRID),
-    "variance, number public": ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, **GRID),
+    "variance, number public": ClippedVariance(
+        epsilon=2, adjacency="replace-one", lower=0, size_is_public=True, **GRID
+    ),
 }
 CASES = [
     (name, budget)

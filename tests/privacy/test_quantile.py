@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from sordino import Quantile, Quantiles, cost
-from sordino.cost import Pure, Range
+from sordino import Quantile, cost
+from sordino.cost import Range
 from sordino.cost.range import masses
 from support.quantiles import columns, flip_runs, law_of, losses, replaced, shorter, split_law, walk
 
@@ -207,5 +207,3 @@ def test_a_record_that_moves_within_a_search_bounds_one_that_moves_between_two(e
         two = 2 * math.log((1 - p) * math.exp(e * alpha) + p * math.exp(-e * alpha)) / (alpha - 1)
         assert two <= one * (1 + 1e-9)
     assert top >= p * p
-    level = Quantiles(q=(0.5,), epsilon=2 * Fraction(str(e)), adjacency="replace-one", lower=0, cap=7).cost
-    assert Fraction(9, 8) * Fraction(str(e)) ** 2 > level.zcdp() >= 2 * Pure(epsilon=e).zcdp()
