@@ -62,12 +62,14 @@ def _copy_to(name: str) -> Callable[[list[Path], Path], Path]:
 def _link(files: list[Path], top: Path) -> Path:
     """Return another name of a file of the table, somewhere else."""
     path = top.parent / "elsewhere.csv"
+    path.unlink(missing_ok=True)
     path.hardlink_to(files[0])
     return path
 
 
 def _symlink(files: list[Path], top: Path) -> Path:
     path = top.parent / "points.csv"
+    path.unlink(missing_ok=True)
     path.symlink_to(files[0])
     return path
 

@@ -248,7 +248,7 @@ def header() -> None:
 
 def predicates() -> None:
     """A predicate over a frame takes a column for what its type says."""
-    _put(frame_condition, "FRAMES", dialect.EMBEDDED)
+    _put(frame_condition, "read_frame_columns", None)
 
 
 def missing() -> None:
@@ -340,10 +340,10 @@ def resembles(case: Case, law: str) -> str | None:
         return "types"
     if source.get("link") and source["files"] > 1:
         return "links"
+    if source["kind"] in {"pandas", "polars", "lazy", "arrow"} and question.where is not None:
+        return "predicates"
     if _has_strays(case):
         return "strays"
-    if source["kind"] == "pandas" and question.where is not None:
-        return "predicates"
     if source["kind"] == "pandas" and source["made"] in {"numpy", "category"} and _missing_decides(case):
         return "frame-types"
     if source.get("made") == "scan_csv":

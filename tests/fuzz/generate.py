@@ -11,7 +11,7 @@ from fuzz.pandas_frames import FOUND_OUT
 from fuzz.predicates import Maker
 from fuzz.questions import Question, make_domain
 from fuzz.releases import random_release
-from fuzz.sources import HOLDS, fitted, random_spec
+from fuzz.sources import HOLDS, ODD_HEADERS, fitted, random_spec
 from fuzz.tables import Row, Rows, Table
 from fuzz.values import (
     FLOATS,
@@ -65,8 +65,20 @@ ODD_NAMES = (
     "(x)",
 )
 CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
+AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4}
+"""What some cases are made for, and how many of a hundred."""
+
 MANY = 2049
 """Rows that fill more than one vector of the engine."""
+
+
+def _suits(spec: dict[str, Any], aim: str | None) -> bool:
+    """Tell whether a source is of the kind that an aim needs."""
+    if aim is None:
+        return True
+    if spec["kind"] != "csv":
+        return spec["kind"] in {"parquet", "duckdb"} and aim != "header"
+    return spec["header"] and spec["quote"] == '"' and not spec.get("json")
 
 
 def make_case(seed: int, kind: str | None = None) -> Case:
@@ -77,7 +89,13 @@ def make_case(seed: int, kind: str | None = None) -> Case:
 class _Maker:
     def __init__(self, rng: random.Random, kind: str | None) -> None:
         self.rng = rng
+        # Some cases are made for one sort of breach, which would be rare otherwise.
+        self.aim = None if kind else rng.choices((None, *AIMS), (84, *AIMS.values()))[0]
         self.spec = random_spec(rng, kind)
+        while not _suits(self.spec, self.aim):
+            self.spec = random_spec(rng, rng.choice(("parquet", "duckdb", "csv")))
+        if self.aim == "header":
+            self.spec |= {"odd": rng.choice(("cr", "cr", "cr", *sorted(ODD_HEADERS))), "quoting": "minimal"}
         self.holds = HOLDS[self.spec["kind"]]
 
     def case(self, seed: int) -> Case:
@@ -85,6 +103,8 @@ class _Maker:
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
+        if self.aim in {"beside", "replies"}:
+            kind = rng.choice(("items", "rows", "buckets", "totals")) if self.aim == "replies" else "items"
         if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
@@ -124,8 +144,8 @@ class _Maker:
             kind, named, columns, where, Table(tuple(columns), tuple(columns.values()), base + added)
         )
         release = None
-        if kind != "records" and rng.random() < 0.05:
-            release = random_release(rng, question, self.spec)
+        if kind != "records" and (self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05):
+            release = random_release(rng, question, self.spec, self.aim)
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
             added=added,

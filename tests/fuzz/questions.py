@@ -92,6 +92,11 @@ class Outcome:
     asked: Any = None
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the columns that were found; None if nothing was prepared."""
+        return None if self.asked is None else tuple(self.asked.source.columns)
+
+    @property
     def shape(self) -> str:
         """Return what a reader of the release would see of it."""
         return self.refused or self.failed or self.broken or self.public or "answered"

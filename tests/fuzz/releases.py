@@ -34,24 +34,28 @@ NAMES = {
 """Which releases are about a kind of question."""
 
 
-def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict[str, Any]:
-    """Return a random release about a question."""
+def random_release(
+    rng: Any, question: Question, source: dict[str, Any], aim: str | None = None
+) -> dict[str, Any]:
+    """Return a random release about a question; `aim` says what it is made for."""
     named = source["kind"] in {"parquet", "duckdb", "postgres"} or (
         source["kind"] == "csv" and source["header"]
     )
     named = named and source.get("quote", '"') == '"' and "indexed" not in (question.domain or {})
     release: dict[str, Any] = {"how": rng.choice(("command", "session")) if named else "session"}
+    if named and aim is not None:
+        release["how"] = "command"
     release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
     if release["how"] == "command":
-        release |= {"format": rng.choice(("json", "csv", "table")), "ledger": rng.random() < 0.2}
-        release |= {"replies": rng.random() < 0.3}
+        release |= {"format": rng.choice(("json", "csv", "table")), "ledger": aim == "ledger" or rng.random() < 0.2}
+        release |= {"replies": aim == "replies"}
     if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
         release["bounds"] = ["0", rng.choice(("5000", "1e9", "1e9", "1e-170", "1e170", "1e300"))]
     if question.numeric and "bounds" in release:
         release["cap"] = release["bounds"][1]
     elif question.numeric and rng.random() < 0.3:
         release["cap"] = rng.choice(("1e-30", "1e-300", "1e30", "1e150", "1e200", "1e300"))
-    if release["how"] == "command" and question.item is not None and rng.random() < 0.3:
+    if release["how"] == "command" and question.item is not None and aim == "beside":
         release["beside"] = random_beside(rng)
     if release["name"] in {"top", "above"} and rng.random() < 0.5:
         release["threshold"] = rng.choice(("0", "2", "100"))

@@ -96,7 +96,7 @@ def _sources(case: Case) -> Iterator[Case]:
             continue  # it cannot have two such columns
         if spec == case.source:
             return
-        if spec["kind"] == "arrow" and (case.release or {}).get("how") == "command":
+        if spec["kind"] in {"arrow", "relation"} and (case.release or {}).get("how") == "command":
             continue  # a command reads no table in memory
         if set(case.base.kinds) <= set(HOLDS[spec["kind"]]) or spec["kind"] == kind:
             yield case.change(source=dict(spec))

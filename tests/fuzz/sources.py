@@ -380,8 +380,10 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         columns=() if spec["header"] else table.names,
         **declared.options(spec),
     )
-    header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
     odd = spec.get("odd")
+    # What an odd header line hides must not be behind a quote that is out of place.
+    quoting = "minimal" if odd else "all"
+    header = [_line(spec | {"quoting": quoting}, table.names)] if spec["header"] else []
     if odd in ODD_HEADERS and header:
         header = ODD_HEADERS[odd](header[0], spec["delimiter"])
     end = "\r" if odd == "cr" else spec["end"]
