@@ -220,7 +220,9 @@ class _Run:
                 yield Finding(_name_law(outcome.broken), f"{name}: {outcome.broken}")
             if outcome.failed is not None:
                 yield Finding("a row ends the release", f"{name}: {outcome.failed}")
-        schemas = {name: outcome.names for name, outcome in self.outcomes.items() if outcome.names is not None}
+        schemas = {
+            name: outcome.names for name, outcome in self.outcomes.items() if outcome.names is not None
+        }
         if len(set(schemas.values())) > 1:
             yield Finding("names of columns follow from rows", str(sorted(set(schemas.values())))[:300])
         if len(set(shapes.values())) > 1:

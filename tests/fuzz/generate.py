@@ -65,7 +65,7 @@ ODD_NAMES = (
     "(x)",
 )
 CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
-AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4}
+AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4, "types": 3}
 """What some cases are made for, and how many of a hundred."""
 
 MANY = 2049
@@ -76,6 +76,8 @@ def _suits(spec: dict[str, Any], aim: str | None) -> bool:
     """Tell whether a source is of the kind that an aim needs."""
     if aim is None:
         return True
+    if aim == "types":
+        return spec["kind"] == "pandas" and spec["made"] in FOUND_OUT
     if spec["kind"] != "csv":
         return spec["kind"] in {"parquet", "duckdb"} and aim != "header"
     return spec["header"] and spec["quote"] == '"' and not spec.get("json")
@@ -93,7 +95,9 @@ class _Maker:
         self.aim = None if kind else rng.choices((None, *AIMS), (84, *AIMS.values()))[0]
         self.spec = random_spec(rng, kind)
         while not _suits(self.spec, self.aim):
-            self.spec = random_spec(rng, rng.choice(("parquet", "duckdb", "csv")))
+            self.spec = random_spec(
+                rng, "pandas" if self.aim == "types" else rng.choice(("parquet", "duckdb", "csv"))
+            )
         if self.aim == "header":
             self.spec |= {"odd": rng.choice(("cr", "cr", "cr", *sorted(ODD_HEADERS))), "quoting": "minimal"}
         self.holds = HOLDS[self.spec["kind"]]
@@ -105,6 +109,8 @@ class _Maker:
         )[0]
         if self.aim in {"beside", "replies"}:
             kind = rng.choice(("items", "rows", "buckets", "totals")) if self.aim == "replies" else "items"
+        if self.aim == "types":
+            kind = "rows"
         if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
@@ -120,7 +126,7 @@ class _Maker:
         where = (
             self.spec["kind"] != "postgres"
             and kind != "records"
-            and rng.random() < (0.85 if kind == "rows" else 0.35)
+            and (self.aim == "types" or rng.random() < (0.85 if kind == "rows" else 0.35))
         )
         for place in range(rng.choice((1, 2, 2, 3, 4)) if where else rng.choice((0, 0, 1))):
             roles[f"more{place}"] = rng.choice(self.holds)
@@ -235,7 +241,8 @@ class _Maker:
         can_be = digits is not None and (digits[0] < 38 or self.spec["kind"] not in {"polars", "lazy"})
         if self.spec.get("beyond") and can_be and name != self.unit and self.rng.random() < 0.2:
             return value_beyond(self.rng, kind)
-        if self._may_be_stray(kind) and name != self.unit and self.rng.random() < 0.04:
+        often = 0.2 if self.aim == "types" else 0.04
+        if self._may_be_stray(kind) and name != self.unit and self.rng.random() < often:
             return self.rng.choice(TEXTS)
         if (
             self.spec["kind"] == "csv"

@@ -47,7 +47,10 @@ def random_release(
         release["how"] = "command"
     release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
     if release["how"] == "command":
-        release |= {"format": rng.choice(("json", "csv", "table")), "ledger": aim == "ledger" or rng.random() < 0.2}
+        release |= {
+            "format": rng.choice(("json", "csv", "table")),
+            "ledger": aim == "ledger" or rng.random() < 0.2,
+        }
         release |= {"replies": aim == "replies"}
     if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
         release["bounds"] = ["0", rng.choice(("5000", "1e9", "1e9", "1e-170", "1e170", "1e300"))]
