@@ -65,8 +65,11 @@ ODD_NAMES = (
     "(x)",
 )
 CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
-AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4, "types": 3}
+AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4, "types": 3, "lines": 3}
 """What some cases are made for, and how many of a hundred."""
+
+KINDS_OF_AIMS = {"types": ("pandas",), "lines": ("csv",)}
+"""Sources that an aim is about, where it is not about files of all kinds."""
 
 MANY = 2049
 """Rows that fill more than one vector of the engine."""
@@ -76,6 +79,8 @@ def _suits(spec: dict[str, Any], aim: str | None) -> bool:
     """Tell whether a source is of the kind that an aim needs."""
     if aim is None:
         return True
+    if aim == "lines":
+        return spec["kind"] == "csv" and not spec.get("json") and spec["quoting"] != "none"
     if aim == "types":
         return spec["kind"] == "pandas" and spec["made"] in FOUND_OUT
     if spec["kind"] != "csv":
@@ -92,11 +97,11 @@ class _Maker:
     def __init__(self, rng: random.Random, kind: str | None) -> None:
         self.rng = rng
         # Some cases are made for one sort of breach, which would be rare otherwise.
-        self.aim = None if kind else rng.choices((None, *AIMS), (84, *AIMS.values()))[0]
+        self.aim = None if kind else rng.choices((None, *AIMS), (78, *AIMS.values()))[0]
         self.spec = random_spec(rng, kind)
         while not _suits(self.spec, self.aim):
             self.spec = random_spec(
-                rng, "pandas" if self.aim == "types" else rng.choice(("parquet", "duckdb", "csv"))
+                rng, rng.choice(KINDS_OF_AIMS.get(self.aim, ("parquet", "duckdb", "csv")))
             )
         if self.aim == "header":
             self.spec |= {"odd": rng.choice(("cr", "cr", "cr", *sorted(ODD_HEADERS))), "quoting": "minimal"}
@@ -130,6 +135,8 @@ class _Maker:
         )
         for place in range(rng.choice((1, 2, 2, 3, 4)) if where else rng.choice((0, 0, 1))):
             roles[f"more{place}"] = rng.choice(self.holds)
+        if self.aim == "lines":
+            roles["text"] = "VARCHAR"
         if not roles:
             roles["more0"] = rng.choice(self.holds)
         names = self._names(len(roles))
@@ -253,7 +260,8 @@ class _Maker:
             return NO_UNICODE
         # A line of several fields is none of these lines.
         several = self.spec["kind"] == "csv" and self.spec["quoting"] != "none" and len(self.columns) > 1
-        if several and kind == "VARCHAR" and name != self.unit and self.rng.random() < 0.03:
+        often = 0.3 if self.aim == "lines" else 0.03
+        if several and kind == "VARCHAR" and name != self.unit and self.rng.random() < often:
             return SEVERAL_LINES
         return fitted(self.spec, kind, value)
 
