@@ -25,7 +25,7 @@ FILMS := --ledger demo/budget.db --account films
 help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests"
-	@echo "make test-all  these and a third of the slow ones, another one each day; PARTS=1 for all of them"
+	@echo "make test-all  these, a third of the slow ones, another one each day, and a minute of fuzz; PARTS=1 for all of them"
 	@echo "make browser   reports in a real Chromium, which is installed first where that can be done"
 	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark"
@@ -112,6 +112,7 @@ PART ?= $(shell expr $$(date +%s) / 86400 % $(PARTS) + 1)
 test-all: $(VENV)/.test $(VENV)/.browser $(VENV)/.spark-test
 	$(PYTEST) -n $(JOBS) --ignore=tests/spark --slow-part $(PART)/$(PARTS)
 	$(PYTEST) tests/spark --slow-part $(PART)/$(PARTS)
+	$(MAKE) fuzz MINUTES=1
 
 browser: $(VENV)/.browser
 	$(PYTEST) tests/report

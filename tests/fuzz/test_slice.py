@@ -24,7 +24,7 @@ from support import postgres
 SEEDS = range(1, 61)
 QUICK = 20
 """How many of them are in the default run."""
-SERVED = (15, 52, 56, 103)
+SERVED = (8, 36, 158, 165)
 """Seeds whose cases are about a PostgreSQL server."""
 
 
@@ -142,6 +142,7 @@ def test_seeds_make_cases_of_every_kind():
     cases = [make_case(seed) for seed in random.Random(5).sample(range(10_000), 400)]
     assert {case.source["kind"] for case in cases} >= {
         "csv",
+        "excel",
         "parquet",
         "duckdb",
         "relation",
@@ -153,6 +154,8 @@ def test_seeds_make_cases_of_every_kind():
     assert {case.question.kind for case in cases} >= {"rows", "units", "items", "buckets", "totals"}
     assert {case.source.get("writer") for case in cases} >= {"pyarrow", "pandas", "polars", "duckdb"}
     assert {case.release["how"] for case in cases if case.release} == {"command", "session"}
+    assert any(case.release and "beside" in case.release for case in cases)
+    assert any(case.source.get("odd") for case in cases)
     assert any(len(case.base.rows) > 2048 for case in cases)
     assert any(case.threads for case in cases)
 
