@@ -339,7 +339,7 @@ def _check_plan(value: duckdb.DuckDBPyRelation) -> None:
     if found := _GUESSING.search(plan):
         raise UnsupportedBackend(
             "A relation must read tables or files that declare the types of their columns, such as Parquet, "
-            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its path, or hand "
+            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its path, hand "
             "the frame over itself, or store the rows in a table with declared types."
         )
 
