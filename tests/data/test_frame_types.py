@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -44,6 +45,10 @@ PAIRS = {
     "a missing fraction": (pd.Series([0.5, 7.25]), pd.Series([0.5, 7.25, None])),
     "a missing text": (pd.Series(["1", "2", "a"]), pd.Series(["1", "2", "a", None])),
     "days": (pd.Series([dt.date(2020, 1, 1)] * 2), pd.Series([dt.date(2020, 1, 1)] * 2 + [None])),
+    "a word among decimals": (
+        pd.Series([Decimal("2.00"), Decimal("0.50")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        pd.Series([Decimal("2.00"), Decimal("0.50"), "many"]),
+    ),
     "read from lines": (pd.read_csv(io.StringIO("a\n1\n2\n")).a, pd.read_csv(io.StringIO("a\n1\n2\nx\n")).a),
 }
 
