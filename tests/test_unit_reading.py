@@ -246,15 +246,17 @@ def test_a_frame_may_change_its_dtype_from_night_to_night(tmp_path):
     assert ledger.remaining == 6
 
 
-def test_rows_that_a_relation_guesses_types_from_refuse_nothing(tmp_path):
-    """DuckDB looks at the rows of a CSV file to find the types of a relation over it."""
+def test_the_types_of_a_relation_refuse_nothing(tmp_path):
+    """Rows of a CSV file may have decided the types of a table that was made of it."""
     about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": "name:people"}
     ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
     connection = duckdb.connect()
     kinds = []
     for rows in ("7\n8\n", "7\n8\nabc\n"):
         (tmp_path / "people.csv").write_text(f"who\n{rows}", encoding="utf-8")
-        relation = connection.read_csv(str(tmp_path / "people.csv"))
+        listed = f"SELECT * FROM read_csv('{tmp_path / 'people.csv'}')"
+        connection.execute(f"CREATE OR REPLACE TABLE people AS {listed}")
+        relation = connection.table("people")
         kinds += relation.types
         sd.Session(relation, unit=UNIT, ledger=ledger, name="people").count(epsilon=1)
     assert list(map(str, kinds)) == ["BIGINT", "VARCHAR"]

@@ -64,3 +64,32 @@ def test_reports_of_rows_are_charged_alike(sordino):
     again = sordino(*RANDOMIZE, "--null", "NA")
     assert (again.code, again.out) == (5, "")
     assert 'reads it as csv text, null "NA"' in again.err
+
+
+@pytest.mark.usefixtures("people")
+def test_rows_of_a_pipe_are_charged_alike(sordino, told):
+    assert sordino(*CREATE, "--adjacency", "replace-one").code == 0
+    assert sordino(*RANDOMIZE).code == 0
+    piped = [*RANDOMIZE]
+    piped[1] = "-"
+    for more in (("--null", "NA"), ("--encoding", "latin-1"), ("--quote", "none")):
+        for dry in ((), ("--dry-run",)):
+            again = told(LINES, *piped, *more, *dry)
+            assert (again.code, again.out) == (5, ""), more
+            assert "but this release reads it as csv text, " in again.err
+    same = told(LINES, *piped, "--type", "who=text", "--thousands", "'")
+    assert same.code == 0, same.err
+    assert sordino("ledger", "show", *PAYING, "--format", "json").json["spent"] == 2
+    for dry in ((), ("--dry-run",)):
+        missing = told("7,1\n", *piped, "--no-header", "--columns", "x,y", *dry)
+        assert (missing.code, missing.out) == (2, ""), missing.err
+
+
+@pytest.mark.usefixtures("people")
+def test_what_a_pipe_says_first_holds_for_files(sordino, told):
+    assert sordino(*CREATE, "--adjacency", "replace-one").code == 0
+    piped = [*RANDOMIZE]
+    piped[1] = "-"
+    assert told(LINES, *piped, "--null", "NA").code == 0
+    assert sordino(*RANDOMIZE).code == 5
+    assert sordino(*RANDOMIZE, "--null", "NA").code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -44,6 +45,10 @@ PAIRS = {
     "a missing fraction": (pd.Series([0.5, 7.25]), pd.Series([0.5, 7.25, None])),
     "a missing text": (pd.Series(["1", "2", "a"]), pd.Series(["1", "2", "a", None])),
     "days": (pd.Series([dt.date(2020, 1, 1)] * 2), pd.Series([dt.date(2020, 1, 1)] * 2 + [None])),
+    "a word among decimals": (
+        pd.Series([Decimal("2.00"), Decimal("0.50")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        pd.Series([Decimal("2.00"), Decimal("0.50"), "many"]),
+    ),
     "read from lines": (pd.read_csv(io.StringIO("a\n1\n2\n")).a, pd.read_csv(io.StringIO("a\n1\n2\nx\n")).a),
 }
 
@@ -175,6 +180,39 @@ def test_lazy_frames_that_find_types_out_from_rows_are_refused(tmp_path):
     assert [
         int(prepare_counts(open_source(frame), ROW, kind="rows").run().values[0]) for frame in frames
     ] == [1, 1, 1]
+
+
+def test_relations_over_what_has_no_declared_types_are_refused(tmp_path):
+    """One row more would decide whether a question is refused, for free."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    con = duckdb.connect()
+    con.sql("SELECT 1 AS a").write_parquet(str(tmp_path / "t.parquet"))
+    con.execute(f"CREATE VIEW seen AS SELECT * FROM '{tmp_path / 't.csv'}'")
+    con.execute("CREATE MACRO listed(path) AS TABLE SELECT * FROM read_csv(path)")
+    con.execute("CREATE TABLE stored AS SELECT 1 AS a, 'READ_CSV' AS b")
+    con.register("lent", pd.DataFrame({"a": [1]}))
+    for guessed in (
+        con.read_csv(str(tmp_path / "t.csv")),
+        con.read_json(str(tmp_path / "t.jsonl")),
+        con.sql(f"SELECT * FROM '{tmp_path / 't.jsonl'}'"),
+        con.sql(f"SELECT a + 1 AS c FROM '{tmp_path / 't.csv'}' WHERE a > 0"),
+        con.sql(f"SELECT s.a FROM stored AS s JOIN read_csv('{tmp_path / 't.csv'}') AS t ON s.a = t.a"),
+        con.table("seen"),
+        con.sql(f"FROM listed('{tmp_path / 't.csv'}')"),
+        con.from_df(pd.DataFrame({"a": [1]})),
+        con.table("lent").filter("a > 0"),
+    ):
+        with pytest.raises(UnsupportedBackend, match="declare the types of their columns"):
+            open_source(guessed)
+    declared = pa.table({"a": [1]})
+    for taken in (
+        con.table("stored"),
+        con.sql("""SELECT a, '"name": "READ_CSV' AS b, b AS "READ_CSV" FROM stored"""),
+        con.read_parquet(str(tmp_path / "t.parquet")),
+        con.from_arrow(declared),
+    ):
+        assert "INT" in open_source(taken).columns["a"]
 
 
 def test_records_of_a_frame_may_be_texts_and_truth_values():

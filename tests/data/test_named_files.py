@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import duckdb
@@ -112,6 +113,17 @@ BESIDE = [
     "backup/orders.csv",
     "backup/orders.csv.7z",
 ]
+
+
+@pytest.mark.parametrize(("one", "other"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFKC", "NFC")])
+def test_a_name_is_one_in_all_forms_of_unicode(place, one, other):
+    (place / "data").mkdir()
+    called = unicodedata.normalize(one, "Gr\u00f6\u00dfen\ufb01le.csv")
+    (place / "data" / called).write_text("item\na\n")
+    file = place / "data" / (unicodedata.normalize(other, "GR\u00d6SSEN\ufb01le.csv") + ".bak")
+    file.write_text("item\nsecret\n")
+    with pytest.raises(UnsafePredicate, match="after a file of the source that lies beside it"):
+        Domain.from_file(file).resolve(open_source(f"data/{called}"))
 
 
 @pytest.mark.parametrize("path", ["data/orders.csv", "data/or*.csv", "data/orders.cs?"])

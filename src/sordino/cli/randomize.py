@@ -47,7 +47,7 @@ from sordino.cli.work import (
     show_progress,
 )
 from sordino.cost.odds import say_odds
-from sordino.data import PrivacyUnit, check_unit, open_record_lines
+from sordino.data import PrivacyUnit, check_unit, describe_piped_reading, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.receipt import Receipt
 from sordino.session import LocalReports, Session
@@ -257,8 +257,9 @@ def _write_plan(
     """Write what reports would cost and how much noise one has."""
     if source == "-":
         # Not even the header line is read of a pipe, which cannot be read again.
-        more = {"epsilon": report.epsilon, "adjacency": whom.adjacency, "unit": whom}
-        plan_alone("randomize", reports, run, **more)
+        about = {"adjacency": whom.adjacency, "unit": whom}
+        reading = describe_piped_reading(whom, make_csv_format(csv))
+        plan_alone("randomize", reports, run, epsilon=report.epsilon, reading=reading, **about)
         return
     with open_session(source, unit, csv, run, KEPT) as session:
         plan = session.plan.randomize(
@@ -299,7 +300,15 @@ def _randomize_stdin(
         "source": "stdin",
         "public": "the number of records and their order",
     }
-    paid = open_payer(run, writer.reports, "randomize", detail, adjacency=whom.adjacency, unit=whom)
+    paid = open_payer(
+        run,
+        writer.reports,
+        "randomize",
+        detail,
+        adjacency=whom.adjacency,
+        unit=whom,
+        reading=describe_piped_reading(whom, form),
+    )
     with paid as payer:
         payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
     return payer.receipt

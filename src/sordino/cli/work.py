@@ -158,6 +158,7 @@ def open_payer(
     *,
     adjacency: Adjacency,
     unit: PrivacyUnit | None = None,
+    reading: str = "",
     allow_approximate: bool = False,
 ) -> Iterator[Payer]:
     """Charge a mechanism for what comes through a pipe or was computed by somebody else.
@@ -165,7 +166,7 @@ def open_payer(
     Nothing was read so far.
 
     The account is the one that was named: whether it is about the people behind these answers cannot be seen
-    from here, only whether it protects the `unit` of a release that has one.
+    from here, only whether it protects the `unit` of a release that has one, by the same `reading`.
     """
     ledger = open_account(run)
     run.claim_output()
@@ -183,6 +184,7 @@ def open_payer(
         allow_approximate=allow_approximate,
         unit=unit,
         adjacency=adjacency,
+        reading=reading,
     ) as charge:
         yield charge
 

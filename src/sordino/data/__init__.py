@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from sordino.data.questions.domain import Domain as Domain
     from sordino.data.questions.groups import prepare_groups as prepare_groups
+    from sordino.data.questions.reading import describe_piped_reading as describe_piped_reading
     from sordino.data.questions.records import (
         MarkerCounts as MarkerCounts,
         MarkerFile as MarkerFile,
@@ -55,6 +56,7 @@ _HOMES = {
     "questions.totals": ("NumberQuestion", "prepare_numbers"),
     "sources.open": ("open_source",),
     "questions.counts": ("CountQuestion", "Counts", "prepare_counts"),
+    "questions.reading": ("describe_piped_reading",),
     "questions.records": (
         "RecordQuestion",
         "check_unit",

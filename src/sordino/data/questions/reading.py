@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import fields
 
+from sordino.data.csv.header import check_column
 from sordino.data.csv.lines import CsvFormat, declared_types
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.source import Source
@@ -39,8 +40,7 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     'values in memory'
     """
     if unit.column is None:
-        # A row is a unit. All encodings of one byte a character end it alike, but it is simpler to say which.
-        return f"rows of {source.kind}, encoding {form.encoding}" if source.texts else ""
+        return _describe_rows(source.kind, form) if source.texts else ""
     declared = source.columns.get(unit.column)
     if declared is None:
         # Nothing is read: a stream of answers that the caller computes.
@@ -51,21 +51,35 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
         # must not decide whether a charge is refused.
         return "values in memory"
     kind = _name_kind(declared)
-    if not source.texts:
-        return kind
+    return _describe_texts(f"{source.kind} {kind}", unit.column, form) if source.texts else kind
+
+
+def describe_piped_reading(unit: PrivacyUnit, form: CsvFormat) -> str:
+    """Return in the same words how lines of CSV on standard input are read, where a unit is a text."""
+    if unit.column is None:
+        return _describe_rows("csv", form)
+    if not form.header:
+        check_column(unit.column, "The unit", form.columns, form)
+    return _describe_texts("csv text", unit.column, form)
+
+
+def _describe_rows(kind: str, form: CsvFormat) -> str:
+    # A row is a unit. All encodings of one byte a character end it alike, but it is simpler to say which.
+    return f"rows of {kind}, encoding {form.encoding}"
+
+
+def _describe_texts(kind: str, column: str, form: CsvFormat) -> str:
     # JSON lines and sheets of Excel leave all but two of these as they are by default.
     said = {
         option.name: getattr(form, option.name)
         for option in fields(CsvFormat)
-        if option.name not in _list_idle_options(form, unit.column)
+        if option.name not in _list_idle_options(form, column)
     }
     said = {name: value for name, value in said.items() if value != getattr(_PLAIN, name)}
     if "columns" in said:
         # Without a header a column is a place in the line; what the others are called decides nothing.
-        said["columns"] = f"column {form.columns.index(unit.column) + 1}"
-    return ", ".join(
-        (f"{source.kind} {kind}", *(f"{name} {json.dumps(said[name])}" for name in sorted(said)))
-    )
+        said["columns"] = f"column {form.columns.index(column) + 1}"
+    return ", ".join((kind, *(f"{name} {json.dumps(said[name])}" for name in sorted(said))))
 
 
 def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:

@@ -454,7 +454,8 @@ def _read_pandas_type(kind: Any) -> str:
         return "VARCHAR"
     if hasattr(kind, "pyarrow_dtype"):
         found = _read_arrow_type(kind.pyarrow_dtype)
-        return "VARCHAR" if found.startswith("TIME") else found
+        # And decimals among objects have the texts of floats.
+        return "VARCHAR" if found.startswith(("TIME", "DECIMAL")) else found
     pandas: Any = nw.dependencies.get_pandas()
     empty = nw.from_native(pandas.DataFrame({"c": pandas.Series([], dtype=kind)}))
     return _translate_frame_type(empty.collect_schema()["c"], str(kind))
@@ -491,7 +492,7 @@ def _pandas_column(series: Any, pa: Any) -> Any:
     # Value by value: Arrow would fail on some Python objects, or choose the type of the column by them. Times
     # of day have no text in Arrow.
     objects = series.dtype == object or getattr(series.dtype, "storage", None) == "python"
-    if objects or str(series.dtype).startswith("time"):
+    if objects or str(series.dtype).startswith(("time", "decimal")):
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
         # Categories can be any objects: they follow the same rule

@@ -25,6 +25,7 @@ import glob
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -151,7 +152,12 @@ def _find_top(folder: Path) -> Path:
 
 def _find_stem(name: str) -> str:
     """Return what a file is called, without the signs around it and without endings."""
-    return re.sub(r"^[\W_]+", "", name).partition(".")[0].rstrip("_- ").casefold()
+    return re.sub(r"^[\W_]+", "", _fold(name)).partition(".")[0].rstrip("_- ")
+
+
+def _fold(name: str) -> str:
+    """Return a name as it reads: letters of both cases, and of all forms of Unicode, are the same."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _split_pattern(pattern: str) -> Iterator[tuple[Path, str]]:
@@ -187,7 +193,7 @@ def _is_note(name: str) -> bool:
 
 def _list_words(name: str) -> set[str]:
     """Return every part of a name that stands there as a word, or as several."""
-    text = name.casefold()
+    text = _fold(name)
     size = len(text)
     starts = [at for at in range(size) if at == 0 or not text[at - 1].isalnum()]
     ends = [at for at in range(1, size + 1) if at == size or not text[at].isalnum()]

@@ -7,6 +7,7 @@ another engine, which gets a stream of these rows (docs/decisions/0014).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
 from sordino.data.sources.nearby import find_named_files
 from sordino.data.sources.source import describe_columns, received, sent, unusable
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 
 
 @final
@@ -301,6 +302,8 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
     ------
     InvalidParameter
         If a column name occurs twice.
+    UnsupportedBackend
+        If rows decide the types of its columns.
     """
     # A relation knows names and types without being run.
     names, types = list(value.columns), tuple(map(str, value.types))
@@ -308,7 +311,37 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
         raise InvalidParameter(
             "The columns of a relation must have different names; rename them with an alias."
         )
-    return RelationReader(value, types, _find_files(value)), dict(zip(names, types, strict=True))
+    files = _find_files(value)
+    _check_plan(value)
+    return RelationReader(value, types, files), dict(zip(names, types, strict=True))
+
+
+# The steps of a plan that find the types of columns out from rows.
+_GUESSING = re.compile(r'"name": "(READ_(?:CSV|JSON|NDJSON|XLSX)|PANDAS_SCAN)')
+
+
+def _check_plan(value: duckdb.DuckDBPyRelation) -> None:
+    """Refuse a relation over what has no declared types: rows have decided those of its columns.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If its plan reads text files or pandas frames. Whether types were given is not seen there.
+    """
+    try:
+        # Nothing is read: only how it would be.
+        plan = value.explain(format="json")
+    # What its engine says may quote rows.
+    except duckdb.Error:
+        raise DataSourceError(
+            "A relation must be one that its connection can plan; this one is not."
+        ) from None
+    if found := _GUESSING.search(plan):
+        raise UnsupportedBackend(
+            "A relation must read tables or files that declare the types of their columns, such as Parquet, "
+            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its path, hand "
+            "the frame over itself, or store the rows in a table with declared types."
+        )
 
 
 _DEFINITIONS = (

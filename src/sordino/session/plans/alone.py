@@ -21,6 +21,7 @@ def plan_mechanism(
     epsilon: Any,
     adjacency: str,
     unit: PrivacyUnit | None = None,
+    reading: str = "",
     rows: Sequence[PlannedFigure] = (),
     choices: Sequence[PlannedChoice] = (),
     assumed: str = "",
@@ -39,7 +40,12 @@ def plan_mechanism(
     preview = None
     if ledger is not None:
         preview = ledger.preview(
-            mechanism, label=name, unit=unit, adjacency=adjacency, allow_approximate=allow_approximate
+            mechanism,
+            label=name,
+            unit=unit,
+            adjacency=adjacency,
+            reading=reading,
+            allow_approximate=allow_approximate,
         )
     cost: Cost = mechanism if isinstance(mechanism, Cost) else mechanism.cost
     return Plan(
