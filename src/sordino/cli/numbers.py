@@ -248,9 +248,9 @@ def variance(source: str, asked: FigureOptions) -> None:
 def mean(source: str, asked: FigureOptions) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be
-    public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
-    for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of numbers must be
+    public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a column that a table of
+    PostgreSQL or DuckDB declares NOT NULL. With --user and --by as for quantile.
     """
     _release_figure("mean", source, asked)
 

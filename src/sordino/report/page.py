@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from sordino._version import __version__
+from sordino.charts.figure import find_true_ends
 from sordino.constraints import shown
 from sordino.cost.odds import say_odds
 from sordino.errors import InvalidParameter
@@ -182,7 +183,9 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
 
 
 def _say_ranges(told: Sequence[Told]) -> str:
-    shares = {each.number("confidence") for each in told} - {None}
+    # Of ranks, and of what nothing is known of, no line is drawn.
+    drawn = [each for each in told if any(find_true_ends(row) != (None, None) for row in each.rows)]
+    shares = {each.number("confidence") for each in drawn} - {None}
     said = "the true number lies with the probability that is told beside it"
     if len(shares) == 1 and not any(map(is_on_average, told)):
         share = next(iter(shares))
@@ -223,8 +226,8 @@ def _write_words() -> Markup:
             ),
             (
                 "interval",
-                "Where the true number lies, with the probability that is told. It allows for the noise "
-                "alone: it says nothing of errors that the table had before.",
+                "Where the number lies that would come out without noise, with the probability that is told. "
+                "It says nothing of errors that the table had before, nor of rows that do not count.",
             ),
             (
                 "released number",

@@ -103,8 +103,10 @@ def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
         shapes["whiskers"] = "Each dot says how far one leads over the next."
     elif len(told.rows) == 1 and form == "whiskers":
         shapes["whiskers"] = f"The dot is the released number, the line around it {lies}."
-    if unknown and all(unknown):
-        shapes |= {"whiskers": "Each dot is a released number.", "curve": "Each dot is a released quantile."}
+    if not any(low is not None or high is not None for low, high in drawn):
+        dots = "The dot is the released number." if len(told.rows) == 1 else "Each dot is a released number."
+        bare = {"whiskers": dots, "curve": "Each dot is a released quantile.", "bars": dots.replace("dot", "bar")}
+        shapes |= bare if any(row.get("estimate") is not None for row in told.rows) else {}
     arrows = any((low is None) != (high is None) for low, high in drawn)
     dashed = told.kind == "above" and told.number("threshold") is not None
     return [

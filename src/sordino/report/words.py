@@ -303,8 +303,8 @@ def say_certainty(told: Told) -> str:
     if not any(say_interval(row) for row in told.rows):
         # Of quantiles it is the rank that is bounded.
         ranked = any(row.get("rank_error_high") is not None for row in told.rows)
-        said = "Its rank among all rows is wrong by no more than the table says, with a probability of"
-        return f"{said} {say_share(each)}." if ranked else ""
+        said = "Its rank among the rows that count is wrong by no more than the table says, with a probability"
+        return f"{said} of {say_share(each)}." if ranked else ""
     figure = "true figure" if is_about_all(told) else "figure of the rows that count"
     if isinstance(told.facts.get("bounds"), list | tuple):
         figure += ", moved into the range,"
