@@ -194,6 +194,26 @@ def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie(about):
     assert "7.9" in seen.text
 
 
+@pytest.mark.parametrize("kind", ["quantile", "count", "mean"])
+def test_of_an_older_file_no_line_is_drawn_around_what_its_interval_is_not_about(kind):
+    """It says how much of each unit counts, and not what is known of all rows."""
+    row = {"q": 0.5} if kind == "quantile" else {}
+    row |= {"estimate": 9.0, "low": 7.0, "high": 11.0}
+    seen = assert_whole(make_report([document(kind, column="x", max_rows=2, left_out=[], rows=[row])]))
+    assert "where the true number lies" not in seen.text
+    assert "the true number lies with" not in seen.text
+    assert "nothing is known of how far the true number is" in seen.text
+    assert "7 to 11" in seen.text
+    whole = make_report([document(kind, column="x", left_out=[], rows=[row])])
+    assert "the true number lies with" in whole
+    # Where it does not say which rows count, the line is about those that do.
+    older = document(kind, column="x", rows=[row])
+    older.pop("left_out")
+    unknown = make_report([older])
+    assert "where the true number lies" not in unknown
+    assert "the true number lies with" not in unknown
+
+
 def test_a_bounded_count_tells_what_is_true_of_all():
     row = {"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0, "true_low": 7.5, "true_high": None}
     seen = assert_whole(make_report([document("histogram", max_rows=2, rows=[row])]))
