@@ -183,3 +183,28 @@ def test_answers_that_are_no_numbers_go_where_the_words_say(mechanism, answer, s
         value = released.value if given is answer else released.values[0]
         assert value / float(m.step) == pytest.approx(side * 2.0**52)
     assert "-2^52 steps" in m.release.__doc__
+
+
+@pytest.mark.parametrize("rows", [1 << 63, 10**308, 10**400, 10**5000], ids=["64 bits", "308", "400", "5000"])
+def test_a_bound_on_rows_that_no_table_reaches_is_refused_in_words(rows):
+    """Twin: it met floats, and texts of whole numbers, that there are none of."""
+    with pytest.raises(sd.InvalidParameter, match="max_rows must be at most 9223372036854775807"):
+        sd.PrivacyUnit("u", max_rows=rows)
+
+
+@pytest.mark.parametrize("method", ["auto", "gaps", "histogram"])
+def test_the_largest_bound_on_rows_is_taken_or_refused_before_the_charge(method):
+    session = sd.Session(ROWS, unit=sd.PrivacyUnit("u", max_rows=(1 << 63) - 1), entropy=sd.Seeded(1))
+    for asked in (
+        lambda: session.top_k("g", k=1, epsilon=1, domain=["a", "b"], method=method),
+        lambda: session.above("g", threshold=5, positives=1, epsilon=1, domain=["a", "b"], method=method),
+        lambda: session.count(epsilon=1),
+        lambda: session.count(epsilon=10**12),
+        lambda: session.histogram("g", epsilon=1, domain=["a", "b"]),
+        lambda: session.sum("x", **_COLUMN),
+        lambda: session.quantile("x", q=0.5, **_COLUMN),
+    ):
+        try:
+            asked()
+        except sd.InvalidParameter as error:
+            assert "after the charge" not in str(error)

@@ -276,7 +276,7 @@ def test_the_command_can_say_what_python_can(tmp_path, sordino):
         (("--no-header",), "--no-header and --columns must be given together"),
         (("--columns", "a,b"), "--no-header and --columns must be given together"),
         (("--columns", '"a', "--no-header"), "names with commas between them"),
-        (("--columns", "a,a", "--no-header"), "must be different"),
+        (("--columns", "a,a", "--no-header"), "Name each column once"),
         (("--skip-lines", "-1"), "--skip-lines"),
         (("--quote", "xx"), "quote must be one ASCII character"),
         (("--quote", ","), "quote must be one ASCII character"),
@@ -286,5 +286,5 @@ def test_what_does_not_go_together_is_refused(tmp_path, sordino, form, words):
     path = tmp_path / "t.csv"
     path.write_text("u,x\n1,2\n")
     done = sordino("count", path, *HEADED, *form)
-    assert (done.code, done.out) in {(2, ""), (4, "")}
+    assert (done.code, done.out) == (2, "")
     assert words in done.err

@@ -81,6 +81,24 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
     assert sordino("ledger", "release", told["id"], *ACCOUNT, "--format", "json").out == done.out
 
 
+@pytest.mark.parametrize("name", ["count", "histogram", "mean", "sum of groups"])
+def test_a_table_says_how_much_of_each_unit_counts(sordino, kept, name):
+    key, before = kept(name), len(Ledger.open("budget.db", account="shop").statement().charges)
+    first = sordino("ledger", "release", key, *ACCOUNT, "--format", "table").out
+    line = ("remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", "table")
+    again = sordino(*line).out
+    assert "of each unit" in first
+    assert "Counts at most 1 " in again
+    assert "of each unit" in again
+    if name in {"mean", "sum of groups"}:
+        assert "By --lower, numbers below 0 count as 0." in first
+        assert "By --lower, numbers below 0 count as 0." in again
+    assert len(Ledger.open("budget.db", account="shop").statement().charges) == before + 1
+    # A number of units is that of all of them.
+    whole = sordino(*line[:3], kept("units"), *line[4:]).out
+    assert "at most" not in whole
+
+
 def test_what_all_looks_cost_is_told(sordino, kept, shop):
     """The estimate is made of all of them, so the odds of the new one alone would be too small."""
     key = kept("count")

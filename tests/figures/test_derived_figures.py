@@ -286,6 +286,27 @@ def test_counts_sums_and_means_go_together(session):
     assert (total / 2).high == pytest.approx(total.interval_at(confidence=0.95)[1] / 2)
 
 
+def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
+    """A figure of rows that a filter chose, or a bound, is never taken for one of all rows."""
+    some = session.count(epsilon=1, where="paid > 3")
+    every = session.count_distinct_units(epsilon=1)
+    bound = "Counts at most 1 row of each unit; true counts may be higher."
+    assert (some + every).about == ("Only rows where paid > 3.", bound)
+    assert (2 * (some / every) - 1).about == (some + every).about
+    assert (every + every).about == ()
+    items = session.histogram("item", epsilon=1, domain=["a"], where="paid > 5")
+    assert "About item, only rows where paid > 5." in sd.derive(items, "a").about
+    groups = session.sum("paid", epsilon=1, lower=0, cap=99, by="item", domain=["a"], groups_per_unit=1)
+    [_, told] = sd.derive(groups, "a").about
+    assert "in each of at most 1 group" in told
+    share = some / every
+    assert share.to_dict()["about"] == list(share.about)
+    for page in (share, sd.derive_all({"share": share, "both": some + some})):
+        assert page._repr_html_().count("Only rows where paid &gt; 3.") == 1
+    again = pickle.loads(pickle.dumps(share))
+    assert again.about == share.about
+
+
 def test_what_is_made_of_clipped_figures_says_so(session):
     """An interval about clipped rows is never taken for one about all of them."""
     about = {"epsilon": 1, "lower": 0, "cap": 1000}

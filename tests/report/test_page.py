@@ -176,15 +176,42 @@ def test_of_groups_it_is_told_in_what_rows_are_bounded_and_why_all_cost_so_much(
     assert "Figures of all groups together" not in make_report([document("mean", max_rows=3, rows=rows)])
 
 
-def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie():
+@pytest.mark.parametrize("about", [{}, {"where": "x > 3"}, {"max_rows": 2}])
+def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie(about):
     rows = [{"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}]
-    seen = assert_whole(make_report([document("quantile", column="x", rows=rows)]))
+    seen = assert_whole(make_report([document("quantile", column="x", rows=rows, **about)]))
+    # Rows without a number have no rank, nor those that a filter or a bound leaves out.
     assert (
-        "Its rank among all rows is wrong by no more than the table says, with a probability of 95 %."
-        in seen.text
+        "Its rank among the rows that count is wrong by no more than the table says, with a probability of "
+        "95 %." in seen.text
     )
+    # No line is drawn, so none is promised.
+    assert "The dot is the released number. The table" in seen.text
+    assert "within the line" not in seen.text
+    other = document("count", rows=[{"count": "rows", "estimate": 9.0, "low": 7.0, "high": 11.0}])
+    assert "within the line" in make_report([other])
     assert "\N{MINUS SIGN}3.2" in seen.text
     assert "7.9" in seen.text
+
+
+@pytest.mark.parametrize("kind", ["quantile", "count", "mean"])
+def test_of_an_older_file_no_line_is_drawn_around_what_its_interval_is_not_about(kind):
+    """It says how much of each unit counts, and not what is known of all rows."""
+    row = {"q": 0.5} if kind == "quantile" else {}
+    row |= {"estimate": 9.0, "low": 7.0, "high": 11.0}
+    seen = assert_whole(make_report([document(kind, column="x", max_rows=2, left_out=[], rows=[row])]))
+    assert "where the true number lies" not in seen.text
+    assert "the true number lies with" not in seen.text
+    assert "nothing is known of how far the true number is" in seen.text
+    assert "7 to 11" in seen.text
+    whole = make_report([document(kind, column="x", left_out=[], rows=[row])])
+    assert "the true number lies with" in whole
+    # Where it does not say which rows count, the line is about those that do.
+    older = document(kind, column="x", rows=[row])
+    older.pop("left_out")
+    unknown = make_report([older])
+    assert "where the true number lies" not in unknown
+    assert "the true number lies with" not in unknown
 
 
 def test_a_bounded_count_tells_what_is_true_of_all():

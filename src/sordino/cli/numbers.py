@@ -33,7 +33,7 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_found, describe_range, describe_release
+from sordino.cli.output import describe_found, describe_range, describe_release, say_bound, say_lower
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
@@ -46,7 +46,6 @@ from sordino.session import Groups
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
 from sordino.session.request import CONFIDENCE
 from sordino.sheet import Sheet, describe_spent, list_spent
-from sordino.sheet_text import format_cell
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -248,9 +247,9 @@ def variance(source: str, asked: FigureOptions) -> None:
 def mean(source: str, asked: FigureOptions) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be
-    public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
-    for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have a number
+    must be public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a column that a table of
+    PostgreSQL or DuckDB declares NOT NULL. With --user and --by as for quantile.
     """
     _release_figure("mean", source, asked)
 
@@ -302,11 +301,8 @@ def _release_figure(
     sized = describe_size(kind, release, asked.unit, bounded=bounds is not None)
     shared, warned = describe_numbers(release, asked=asked.numbers_share != 0)
     facts, notes = facts | shared, [*warned, *sized, *notes]
-    lower = None if asked.lower == "none" else float(asked.lower)
     facts |= {"confidence": CONFIDENCE}
-    if lower is not None:
-        notes.append(f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}.")
-    notes += release.population.say_bound()
+    notes += [*say_lower(release), *say_bound(release)]
     grouped = isinstance(release, Groups)
     columns = _list_columns(
         kind,

@@ -178,6 +178,14 @@ def say_bound(release: Any) -> list[str]:
     return some.say_bound()
 
 
+def say_lower(release: Any) -> list[str]:
+    """Return what becomes of numbers below the public end of a column; none where there is none."""
+    lower = release.population.lower
+    if lower is None:
+        return []
+    return [f"By --lower, numbers below {format_cell(lower)} count as {format_cell(lower)}."]
+
+
 def _describe_noise(facts: Mapping[str, Any]) -> list[str]:
     """Return the note that names noise without a pure epsilon; of pure noise nothing is said."""
     selected, measured = facts.get("noise"), facts.get("measure_noise")

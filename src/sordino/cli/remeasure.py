@@ -20,7 +20,7 @@ from sordino.cli.options import (
     run_options,
     take,
 )
-from sordino.cli.output import describe_release, describe_rows
+from sordino.cli.output import describe_release, describe_rows, say_bound, say_lower
 from sordino.cli.work import DROPPED, DRY, choose_entropy, open_account, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
@@ -95,7 +95,10 @@ def remeasure(
         columns=columns,
         rows=[{name: row[name] for name in columns} for row in rows],
         facts=facts,
-        notes=[AGAIN, ALL if planned else ALONE, *([CLIPPED] if of_column else []), *worth, *notes],
+        notes=[
+            *(AGAIN, ALL if planned else ALONE, *([CLIPPED] if of_column else [])),
+            *(*worth, *notes, *say_lower(release), *say_bound(release)),
+        ],
         counts=not of_column,
     )
     write_release(sheet, run, partial(session.keep, release))

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from sordino.session import Session
 
 DROPPED = (
-    "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how "
-    "many is private."
+    "By rule, lines that do not parse, rows without a unit or without a number that is asked for, and labels "
+    "outside the domain are dropped; how many is private."
 )
 DRY = "--dry-run: nothing is read but the schema, and nothing is charged."
 UNRECORDED = "--no-ledger: nothing remembers what this release spends."

@@ -97,6 +97,8 @@ class DerivedValue(Derivable, Tabular):
         Whether any of what it is made of was.
     charges : tuple of str
         The ids of the charges that paid for what it is made of.
+    about : tuple of str
+        Which rows count in what it is made of, where not all do, in sentences.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class DerivedValue(Derivable, Tabular):
     clipped: bool = False
     simulated: bool = field(default=False, repr=False)
     charges: tuple[str, ...] = field(default=(), repr=False)
+    about: tuple[str, ...] = field(default=(), repr=False)
     made: Made | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -153,6 +156,7 @@ class DerivedValue(Derivable, Tabular):
             "clipped": self.clipped,
             "simulated": self.simulated,
             "charges": list(self.charges),
+            "about": list(self.about),
         }
 
     def list_records(self) -> list[Record]:
@@ -162,7 +166,7 @@ class DerivedValue(Derivable, Tabular):
         return [named | ends | {"clipped": self.clipped}]
 
     def _list_notes(self, rows: int) -> list[str]:
-        return [*super()._list_notes(rows), *([CLIPPED] if self.clipped else [])]
+        return [*super()._list_notes(rows), *self.about, *([CLIPPED] if self.clipped else [])]
 
 
 @final
@@ -220,7 +224,8 @@ class DerivedValues(Tabular):
 
     def _list_notes(self, rows: int) -> list[str]:
         clipped = any(row.clipped for row in self.rows.values())
-        return [*super()._list_notes(rows), *([CLIPPED] if clipped else [])]
+        about = dict.fromkeys(said for row in self.rows.values() for said in row.about)
+        return [*super()._list_notes(rows), *about, *([CLIPPED] if clipped else [])]
 
     def list_records(self) -> list[Record]:
         """Return the figures, each with its name."""
@@ -374,8 +379,18 @@ def state(
         clipped=any(getattr(part, "clipped", hasattr(part, "clip")) for part in parts),
         simulated=any(getattr(part, "simulated", False) for part in parts),
         charges=tuple(charges),
+        about=tuple(dict.fromkeys(said for part in parts for said in _list_about(part))),
         made=made,
     )
+
+
+def _list_about(part: Any) -> tuple[str, ...]:
+    """Return which rows count in a release or a figure, where not all of them do."""
+    if isinstance(part, DerivedValue):
+        return part.about
+    some = getattr(part, "population", None)
+    # Of a mechanism, and of what an older version has kept, nothing is known.
+    return () if some is None or not some.list_bounds() else (*some.say_about(), *some.say_bound())
 
 
 # ---- operators ---------------------------------------------------------------------------------------------

@@ -201,7 +201,8 @@ def spent_epsilon(spent: Sums, conversion: Fraction, order: Fraction) -> float:
 
     It is for a reader. The guarantee of the account is its limit: nobody may stop when this number says so.
     """
-    if not spent.main and not spent.pure and not spent.impure:
+    # Without a divergence nothing was told, whatever was reserved: amounts are rounded up.
+    if not spent.main:
         return 0.0
     pure = math.inf if spent.impure else round_up(Fraction(spent.pure, NANO))
     # The limit of an epsilon of 0 is what the conversion costs, negative; computed without its floor at 0.

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from sordino._version import __version__
+from sordino.charts.figure import find_true_ends
 from sordino.constraints import shown
 from sordino.cost.odds import say_odds
 from sordino.errors import InvalidParameter
@@ -18,7 +19,15 @@ from sordino.report.read import Told, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
 from sordino.report.theorems import find_docs
-from sordino.report.words import is_clipped, is_on_average, make_list, name_release, say_headline, say_share
+from sordino.report.words import (
+    is_clipped,
+    is_on_average,
+    list_drawn,
+    make_list,
+    name_release,
+    say_headline,
+    say_share,
+)
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -182,12 +191,16 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
 
 
 def _say_ranges(told: Sequence[Told]) -> str:
-    shares = {each.number("confidence") for each in told} - {None}
+    # Of ranks, and of what nothing is known of, no line is drawn.
+    drawn = [each for each in told if any(find_true_ends(row) != (None, None) for row in list_drawn(each))]
+    shares = {each.number("confidence") for each in drawn} - {None}
     said = "the true number lies with the probability that is told beside it"
     if len(shares) == 1 and not any(map(is_on_average, told)):
         share = next(iter(shares))
         assert share is not None  # noqa: S101  (taken out above)
         said = f"the true number lies with a probability of {say_share(share)}"
+    if not all(each.knows_rows for each in drawn):
+        said = said.replace("the true number", "the number of the rows that count")
     if any(map(is_clipped, told)):
         # Of sums and means that found their ends, the line says less than a reader would take it for.
         said += ", but where a result below says that numbers were moved between two ends first"
@@ -223,8 +236,8 @@ def _write_words() -> Markup:
             ),
             (
                 "interval",
-                "Where the true number lies, with the probability that is told. It allows for the noise "
-                "alone: it says nothing of errors that the table had before.",
+                "Where the number lies that would come out without noise, with the probability that is told. "
+                "It says nothing of errors that the table had before, nor of rows that do not count.",
             ),
             (
                 "released number",

@@ -15,6 +15,7 @@ from sordino.report.words import (
     counts_some,
     is_about_all,
     is_clipped,
+    list_drawn,
     make_list,
     name_release,
     name_unit,
@@ -55,7 +56,7 @@ def write_result(told: Told, number: int) -> Markup:
     measured = any(row.get("estimate") is not None for row in told.rows)
     figure = read_figure(
         told.kind,
-        told.rows,
+        list_drawn(told),
         value_name=_name_values(told) if measured else "",
         line=told.number("threshold") if told.kind == "above" else None,
     )
@@ -85,13 +86,14 @@ def _name_values(told: Told) -> str:
 
 
 def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
-    drawn = [find_true_ends(row) for row in told.rows]
+    drawn = [find_true_ends(row) for row in list_drawn(told)]
     unknown = [
         say_interval(row) != "" and ends == (None, None) for row, ends in zip(told.rows, drawn, strict=True)
     ]
     # Where the interval is about something else, the line is not that of the table.
     whole = is_about_all(told) and not is_clipped(told)
     lies = "its interval" if whole else "says where the true number lies"
+    lies = lies if told.knows_rows else "the interval of what counts"
     shapes = {
         "whiskers": f"Each dot is the released number, the line around it {lies}.",
         "bars": f"Each bar is the released number, the line at its end {lies}.",
@@ -103,8 +105,14 @@ def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
         shapes["whiskers"] = "Each dot says how far one leads over the next."
     elif len(told.rows) == 1 and form == "whiskers":
         shapes["whiskers"] = f"The dot is the released number, the line around it {lies}."
-    if unknown and all(unknown):
-        shapes |= {"whiskers": "Each dot is a released number.", "curve": "Each dot is a released quantile."}
+    if not any(low is not None or high is not None for low, high in drawn):
+        dots = "The dot is the released number." if len(told.rows) == 1 else "Each dot is a released number."
+        bare = {
+            "whiskers": dots,
+            "curve": "Each dot is a released quantile.",
+            "bars": dots.replace("dot", "bar"),
+        }
+        shapes |= bare if any(row.get("estimate") is not None for row in told.rows) else {}
     arrows = any((low is None) != (high is None) for low, high in drawn)
     dashed = told.kind == "above" and told.number("threshold") is not None
     return [

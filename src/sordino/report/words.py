@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sordino.charts.figure import as_number
@@ -210,6 +210,16 @@ def counts_some(told: Told) -> bool:
     return told.number("max_rows") is not None and not units
 
 
+def list_drawn(told: Told) -> Sequence[Mapping[str, Any]]:
+    """Return rows as pictures show them: no line around a true number of which nothing is told.
+
+    Of an older file the interval may be about some rows of each unit, with no other ends beside it.
+    """
+    if not counts_some(told):
+        return told.rows
+    return [{"true_low": None, "true_high": None, **row} for row in told.rows]
+
+
 def is_about_all(told: Told) -> bool:
     """Tell whether intervals are about the figure of all rows: an older file may not say it."""
     return told.knows_rows and not counts_some(told)
@@ -303,8 +313,10 @@ def say_certainty(told: Told) -> str:
     if not any(say_interval(row) for row in told.rows):
         # Of quantiles it is the rank that is bounded.
         ranked = any(row.get("rank_error_high") is not None for row in told.rows)
-        said = "Its rank among all rows is wrong by no more than the table says, with a probability of"
-        return f"{said} {say_share(each)}." if ranked else ""
+        said = (
+            "Its rank among the rows that count is wrong by no more than the table says, with a probability"
+        )
+        return f"{said} of {say_share(each)}." if ranked else ""
     figure = "true figure" if is_about_all(told) else "figure of the rows that count"
     if isinstance(told.facts.get("bounds"), list | tuple):
         figure += ", moved into the range,"

@@ -134,9 +134,7 @@ def _field_pattern(form: CsvFormat) -> str:
 # ---- names -------------------------------------------------------------------------------------------------
 
 
-def check_names(
-    names: Sequence[str], form: CsvFormat, where: str, folders: Folders = NO_FOLDERS
-) -> tuple[str, ...]:
+def check_names(names: Sequence[str], form: CsvFormat, where: str) -> tuple[str, ...]:
     """Return the names of columns, which must be different and all of those that have a declared type.
 
     Raises
@@ -149,7 +147,7 @@ def check_names(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
-    check_typed_names(names, form, where, folders)
+    check_typed_names(names, form, where)
     return tuple(names)
 
 

@@ -190,6 +190,12 @@ class CsvFormat:
         # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
+        twice = sorted({column for column in self.columns if self.columns.count(column) > 1})
+        if twice:
+            raise InvalidParameter(
+                f"{name}columns must be different names; got {shown(twice[0])} more than once. Name each "
+                "column once."
+            )
         types: object = self.types
         if not isinstance(types, Mapping) or {type(column) for column in types} - {str}:
             raise InvalidParameter(

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.csv.header import (
-    check_names,
     check_typed_names,
     compare_headers,
     find_clear_names,
@@ -68,7 +67,8 @@ def open_csv(
         check_typed_names(names, form, str(files[0]), folders)
     else:
         headers = (None,) * len(files)
-        names = check_names(form.columns, form, "CsvFormat.columns", folders)
+        names = form.columns
+        check_typed_names(names, form, "CsvFormat.columns", folders)
     clear = find_clear_names(names)
     check_keys(folders, tuple(clear), files[0])
     columns = (*clear, *folders.keys)

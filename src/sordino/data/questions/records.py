@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sordino.constraints import shown, text
 from sordino.data.csv.answer_lines import read_number
 from sordino.data.csv.encodings import Encoding, check_stream_encoding, line_encoding, open_lines
-from sordino.data.csv.header import check_column, check_names, check_typed_names, split_header
+from sordino.data.csv.header import check_column, check_typed_names, split_header
 from sordino.data.csv.json_lines import JsonReader
 from sordino.data.csv.lines import CsvFormat, first_line, skip_lines
 from sordino.data.csv.plink import PLINK_COLUMNS, PlinkLines, open_plink_lines
@@ -429,7 +429,8 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
         names: Sequence[str] = split_header(line, form, "standard input")
         check_typed_names(names, form, "standard input")
     else:
-        names = check_names(form.columns, form, "CsvFormat.columns")
+        names = form.columns
+        check_typed_names(names, form, "CsvFormat.columns")
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):
         check_column(text(name, role), role, names, form)

@@ -25,9 +25,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.constraints import ADJACENCY, COUNT, text
+from sordino.constraints import ADJACENCY, COUNT, shown, text
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.sensitivity import Adjacency, Sensitivity
+
+_MOST_ROWS = (1 << 63) - 1
 
 
 @final
@@ -69,7 +71,12 @@ class PrivacyUnit:
             text(self.column, "PrivacyUnit.column")
         ADJACENCY("PrivacyUnit.adjacency", self.adjacency)
         if self.max_rows is not None:
-            COUNT("PrivacyUnit.max_rows", self.max_rows)
+            # No table has more rows, and engines count in as many bits.
+            if COUNT("PrivacyUnit.max_rows", self.max_rows) > _MOST_ROWS:
+                raise InvalidParameter(
+                    f"PrivacyUnit.max_rows must be at most {_MOST_ROWS}; got {shown(self.max_rows)}. Leave "
+                    "it out where nothing shall bound the rows of a unit."
+                )
             if self.column is None:
                 raise InvalidParameter(
                     "PrivacyUnit.max_rows needs a unit column: one "

@@ -18,7 +18,8 @@ def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
         rules.append(f"rows whose {labels} is no label of the domain")
     most = desk.unit.max_rows
     groups = getattr(request, "groups_per_unit", None)
-    if most is not None:
+    # A number of units is that of all of them, whichever of their rows count.
+    if most is not None and request.name != "count_distinct_units":
         counted = "items" if hasattr(request, "item") else "rows"
         everywhere = ", in all groups together" if getattr(request, "by", None) and groups is None else ""
         rules.append(f"{counted} of a unit beyond {most}{everywhere}")
