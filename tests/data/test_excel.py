@@ -372,8 +372,16 @@ def test_a_private_row_never_takes_the_place_of_an_empty_first_one(tmp_path):
 
 def test_names_that_stand_twice_types_without_a_column_and_sheets_that_are_not_there(tmp_path):
     path = tmp_path / "t.xlsx"
-    with pytest.raises(DataSourceError, match="'user' more than once"):
-        open_source(put(path, [], [C("A1", "user", "str"), C("B1", "user", "share")]))
+    names = [C("A1", "user", "str"), C("B1", "user", "share"), C("C1", "item", "str")]
+    row = [C("A2", "u", "str"), C("B2", "v", "str"), C("C2", "tea", "str")]
+    twice = open_source(put(path, [row], names))
+    # A name that is there twice is in nobody's way who does not ask for it.
+    assert list(twice.columns) == ["item"]
+    assert rows_of(twice) == {("tea",): 1}
+    with pytest.raises(
+        InvalidParameter, match="'user' is a name that stands more than once in the first row"
+    ):
+        twice.index("user", "unit")
     source = put(path, [])
     with pytest.raises(InvalidParameter, match="got 'usr'"):
         open_source(source, csv=CsvFormat(types={"usr": "text"}))

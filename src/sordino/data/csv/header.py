@@ -134,23 +134,6 @@ def _field_pattern(form: CsvFormat) -> str:
 # ---- names -------------------------------------------------------------------------------------------------
 
 
-def check_names(names: Sequence[str], form: CsvFormat, where: str) -> tuple[str, ...]:
-    """Return the names of columns, which must be different and all of those that have a declared type.
-
-    Raises
-    ------
-    DataSourceError
-        If a name stands there twice.
-    InvalidParameter
-        If a type is declared for a column that there is not.
-    """
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
-    check_typed_names(names, form, where)
-    return tuple(names)
-
-
 def check_typed_names(
     names: Sequence[str], form: CsvFormat, where: str, folders: Folders = NO_FOLDERS
 ) -> None:

@@ -18,7 +18,7 @@ from typing import final
 
 from sordino.constraints import did_you_mean, shown
 from sordino.data.csv.column_types import ColumnType
-from sordino.data.csv.header import check_names
+from sordino.data.csv.header import check_typed_names, find_clear_names
 from sordino.data.csv.lines import CsvFormat, TextBatch, refuse_text_options
 from sordino.data.csv.text_rows import column_kinds, lend_texts, make_batch
 from sordino.data.excel.cells import Cell, CellRules
@@ -58,6 +58,8 @@ class ExcelReader:
         Where its parts stand.
     names : mapping of int to str
         The names of columns by where they stand.
+    places : tuple of int
+        Where the columns stand that can be asked for, whose names stand there once.
     kinds : tuple of ColumnType
         Their types.
     format : CsvFormat
@@ -67,6 +69,7 @@ class ExcelReader:
     file: Path
     sheet: _Sheet = field(repr=False)
     names: Mapping[int, str]
+    places: tuple[int, ...]
     kinds: tuple[ColumnType, ...]
     format: CsvFormat
 
@@ -97,7 +100,7 @@ class ExcelReader:
         rules = CellRules(tuple(formats.shown), self.sheet.from_1904, self.format.date_format)
         columns = list(self.names)
         # Which columns are asked for, and whether these are timestamps.
-        asked = [(columns[place], self.kinds[place].engine == "TIMESTAMP") for place in places]
+        asked = [(self.places[place], self.kinds[place].engine == "TIMESTAMP") for place in places]
         rows = rows_of_sheet(archive, self.sheet.part, read)
         # Cells are matched to names by their columns: other names would give them other meanings.
         if _read_names(next(rows, None), shared) != self.names:
@@ -145,9 +148,13 @@ def open_excel(path: str, sheet: str, form: CsvFormat) -> tuple[ExcelReader, dic
             f"An Excel source must be a workbook without a password (.xlsx, .xlsm); {file} cannot be read as "
             "one. Save it as .xlsx, or export the sheet to CSV."
         ) from None
-    kinds = column_kinds(form, check_names(tuple(names.values()), form, f"{file}#{sheet}"))
-    columns = {name: kind.engine for name, kind in zip(names.values(), kinds, strict=True)}
-    return ExcelReader(file, found, names, kinds, form), columns
+    check_typed_names(tuple(names.values()), form, f"{file}#{sheet}")
+    clear = find_clear_names(tuple(names.values()))
+    kinds = column_kinds(form, tuple(clear))
+    standing = list(names)
+    places = tuple(standing[place] for place in clear.values())
+    columns = {name: kind.engine for name, kind in zip(clear, kinds, strict=True)}
+    return ExcelReader(file, found, names, places, kinds, form), columns
 
 
 def _find_sheet(archive: Archive, file: Path, name: str) -> _Sheet:

@@ -214,6 +214,10 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             ReaderBackend(cells),
             texts=True,
             dropped=DROPPED_ROWS,
+            refused=dict.fromkeys(
+                set(cells.names.values()) - set(columns),
+                "is a name that stands more than once in the first row. Rename one of the columns.",
+            ),
         )
     if path.startswith(("postgresql://", SPARK_SCHEME, SPARK_START)):
         return _open_server_table(path)
