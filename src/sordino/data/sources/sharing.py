@@ -19,8 +19,9 @@ def find_shared_rows(one: Source, other: Source) -> str:
         return "is that table"
     if one.identity is not None and one.identity == other.identity:
         return "is that table by its name"
-    # A table of many files is told of by the first one.
-    told = ((path, one.find_tie(path) or find_origin(path)) for path in other.files)
+    # A table of many files is told of by the first one. A database need not have a log of writes.
+    there = (path for path in other.files if path.exists())
+    told = ((path, one.find_tie(path) or find_origin(path)) for path in there)
     return next((f"holds {path}, which {reason}" for path, reason in told if reason), "")
 
 
