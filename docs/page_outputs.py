@@ -78,7 +78,9 @@ def put_made_up_flights(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     airports = [f"A{number:02}" for number in range(20)]
     with (folder / "airports.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["faa"], *([airport] for airport in airports)])
+        # The same header line as that of the real ones, which is told beside the labels.
+        names = ["faa", "name", "lat", "lon", "alt", "tz", "dst", "tzone"]
+        csv.writer(file).writerows([names, *([airport, *[""] * 7] for airport in airports)])
     with (folder / "flights.csv").open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["dest", "tailnum"])

@@ -138,7 +138,7 @@ def _refuse_again(arguments: list[str], written: Any, question: Question) -> Non
     """Say something twice, and read the column of the unit otherwise: both are refused before the charge."""
     twice = [*arguments, "--epsilon", "2"]
     if run_alone(twice)[0] != 2:
-        raise Admitted(f"an option that is given twice: {twice}")
+        raise Admitted("an option that is given twice")
     kinds = {"integer", "text"} - {written.csv.types.get(question.unit, "text")} if written.csv else set()
     if question.unit is None or not kinds:
         return
