@@ -128,7 +128,7 @@ def test_each_rank_counts_for_the_same_number_of_offsets(have):
         assert set(seen.values()) == {min(have, most)}
 
 
-@pytest.mark.parametrize("most", [1 << 20, (1 << 20) + 1, 1 << 62, 10**30])
+@pytest.mark.parametrize("most", [1 << 20, (1 << 20) + 1, 1 << 62, (1 << 63) - 1])
 def test_a_bound_that_no_unit_reaches_is_none(most):
     rows = [(unit, "a", value) for unit in range(3) for value in VALUES]
     assert states(table(rows), rows=most) == states(table(rows), rows=len(VALUES))
@@ -159,7 +159,11 @@ def polars_frame(rows, _folder):
 
 
 def relation(rows, folder):
-    return duckdb.connect().from_df(pandas_frame(rows, folder))
+    connection, frame = duckdb.connect(), pandas_frame(rows, folder)
+    connection.register("frame", frame)
+    # A stored table: over a frame itself a relation is refused, because rows decide its types.
+    connection.execute("CREATE TABLE t AS SELECT * FROM frame")
+    return connection.table("t")
 
 
 def datafusion_frame(rows, folder):

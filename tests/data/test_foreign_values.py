@@ -62,18 +62,19 @@ FRAMES = {
     ),
     "Polars": lambda column: pl.from_arrow(pa.table({"x": column})),
     "Polars, lazy": lambda column: pl.from_arrow(pa.table({"x": column})).lazy(),
-    "pandas": lambda column: pd.DataFrame(
-        {"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}
-    ),
 }
 
 
-def answers(frame):
+def pandas_frame(column):
+    return pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))})
+
+
+def answers(frame, labels=("1.00", "40.00")):
     source = open_source(frame)
     numbers = prepare_numbers(source, ROW, column="x", grid=GRID)
     return {
         "kept": prepare_counts(source, ROW, kind="rows", where="x > 30").run().values.tolist(),
-        "items": prepare_counts(source, ROW, kind="items", item="x", domain=["1.00", "40.00"])
+        "items": prepare_counts(source, ROW, kind="items", item="x", domain=list(labels))
         .run()
         .values.tolist(),
         "buckets": numbers.run()[0].counts.tolist(),
@@ -97,6 +98,24 @@ def test_a_decimal_beyond_its_type_is_missing_whatever_the_other_rows_hold(made)
         "items": [rows - 5, 0],
         "buckets": [0, rows - 5, 0, 0],
         "total": [4 * (rows - 5), rows - 5, 5],
+    }
+
+
+def test_in_pandas_a_decimal_is_the_number_that_it_is_among_objects():
+    """There its type does not decide what is missing, as it decides nothing else."""
+    rows = 6 * 2048
+    large, small = (answers(pandas_frame(crowded(first)), ("1", "40")) for first in (40, 1))
+    assert large == {
+        "kept": [6],
+        "items": [rows - 6, 1],
+        "buckets": [0, rows - 6, 1, 5],
+        "total": [160 + 4 * (rows - 6) + 5 * 400, rows, 0],
+    }
+    assert small == {
+        "kept": [5],
+        "items": [rows - 5, 0],
+        "buckets": [0, rows - 5, 0, 5],
+        "total": [4 * (rows - 5) + 5 * 400, rows, 0],
     }
 
 

@@ -143,6 +143,7 @@ def moved(pair, predicates=PREDICATES):
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.sample(4)
 def test_one_row_more_changes_no_fate_and_no_refusal(name):
     assert moved(PAIRS[name]) == []
 
@@ -224,6 +225,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(value=VALUES)
 @settings(max_examples=20)
 def test_a_value_has_one_fate_in_whatever_type_it_comes(value):
