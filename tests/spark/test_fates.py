@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -87,7 +88,8 @@ READ_OTHERWISE = ("TRY_CAST(", "1e400")
 def test_predicates_keep_the_rows_that_they_keep_elsewhere(seed):
     chance = random.Random(seed)
     arrow = mixed(chance, 60)
-    spark, embedded = open_source(frame(arrow)), open_source(arrow)
+    # As a table with types: a frame's columns are read by the words beside them.
+    spark, embedded = open_source(frame(arrow)), open_source(duckdb.connect().from_arrow(arrow))
     wheres = predicates(chance, (embedded, spark), 60, otherwise=READ_OTHERWISE)
     found, wanted = [], fates(embedded, wheres)
     for start in range(0, len(wheres), 10):  # a query of sixty of them is compiled for minutes

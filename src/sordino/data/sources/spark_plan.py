@@ -28,32 +28,49 @@ def check_plan(frame: Any) -> None:
         If more of such files are read than were given a schema.
     """
     of_client = type(frame).__module__.startswith("pyspark.sql.connect")
-    said = (
-        frame._explain_string(mode="extended")  # noqa: SLF001 - `explain` prints
-        if of_client
-        else frame._jdf.queryExecution().analyzed().toString()  # noqa: SLF001 - Python has no other way there
-    )
-    # Of a client the plan as it was written comes first, and those behind say the same once more.
-    analyzed = (
-        said.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0] or said
-    )
-    found: list[str] = _SCAN.findall(analyzed)
-    declared = 0
-    if found and of_client:
+    found: list[str] = _SCAN.findall(_explain_client(frame) if of_client else _explain_classic(frame))
+    given, guessed = 0, list[str]()
+    if of_client:
         plan = frame._plan.to_proto(frame._session.client)  # noqa: SLF001 - what was asked for is said only there
-        declared = sum(map(_is_declared, _walk(plan)))
-    if len(found) > declared:
+        for read in filter(_is_guessed, _walk(plan)):
+            if _is_declared(read):
+                given += 1
+            else:
+                guessed.append(read.format.lower())
+    if guessed or len(found) > given:
         raise UnsupportedBackend(
             "A Spark frame must read files that declare the types of their columns, such as Parquet, or be "
-            f"given a schema, because otherwise rows decide them; got a scan of {found[0].upper()}. Give a "
-            "schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
+            "given a schema, because otherwise rows decide them; got a scan of "
+            f"{(guessed or found)[0].upper()}. Give a schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
         )
 
 
+def _explain_classic(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - Python has no other way there
+
+
+def _explain_client(frame: Any) -> str:
+    """Return the analyzed plan; nothing if Spark cannot make one that can be run."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional dependency
+
+    try:
+        said: str = frame._explain_string(mode="extended")  # noqa: SLF001 - `explain` prints
+    # Spark goes on to a plan that runs, and computes rows that stand in the frame itself: one of them may
+    # fail, which must refuse nothing. Then what the client asked for has to do.
+    except PySparkException:
+        return ""
+    # The plan as it was written comes first, and those behind say the same once more.
+    behind = said.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    return behind or said
+
+
+def _is_guessed(message: Any) -> bool:
+    """Tell whether a part of a plan reads files of a kind whose types may be found out from rows."""
+    return message.DESCRIPTOR.name == "DataSource" and message.format.lower() in _GUESSED
+
+
 def _is_declared(message: Any) -> bool:
-    """Tell whether a part of a plan reads text files with types that follow from no row."""
-    if message.DESCRIPTOR.name != "DataSource" or message.format.lower() not in _GUESSED:
-        return False
+    """Tell whether such files are read with types that follow from no row."""
     options = {key.lower(): value.lower() for key, value in message.options.items()}
     # Without being asked Spark makes texts of all columns of CSV, which the header names.
     plain = message.format.lower() == "csv" and options.get("header") == "true"
