@@ -40,8 +40,8 @@ def check_plan(frame: Any) -> None:
     if guessed or len(found) > given:
         raise UnsupportedBackend(
             "A Spark frame must read files that declare the types of their columns, such as Parquet, or be "
-            f"given a schema, because otherwise rows decide them; got {(guessed or found)[0].upper()}. Give a "
-            "schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
+            f"given a schema, because otherwise rows decide them; got {(guessed or found)[0].upper()}. Give "
+            "a schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
         )
 
 
