@@ -12,6 +12,7 @@ import tomllib
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import sordino as sd
@@ -427,3 +428,12 @@ def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
     done = sordino("run", "new.toml", "--run-id", "first", "--quiet")
     assert done.code == 0, done.err
     assert Path("orders-first", "top_k_product.csv").exists()
+
+
+def test_a_type_that_no_question_can_use_is_called_by_its_name(sordino, tmp_path):
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (who INTEGER, twice INTEGER GENERATED ALWAYS AS (2 * who))")
+    done = sordino("init", f"duckdb:{tmp_path / 't.duckdb'}#t", "--output", tmp_path / "study.toml")
+    assert done.code == 0, done.err
+    written = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    assert "twice (INTEGER (computed when it is read))" in written

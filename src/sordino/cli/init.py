@@ -25,6 +25,7 @@ from sordino.constraints import COUNT, POSITIVE, did_you_mean
 from sordino.cost import Pure
 from sordino.cost.odds import say_odds_of
 from sordino.data import PrivacyUnit, Source, open_source
+from sordino.data.sources.source import name_type
 from sordino.entropy import SYSTEM
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Budget, Ledger
@@ -60,7 +61,7 @@ def init(source: str, output: str, csv: CsvOptions) -> None:
     known: dict[str, Any] = {
         "name": _name_after(source),
         "source": _name_from(folder, shown),
-        "columns": opened.columns,
+        "columns": {name: name_type(kind) for name, kind in opened.columns.items()},
         "form": form,
         "secret": shown != source,
     }
@@ -114,7 +115,7 @@ def _ask(question: str, check: Callable[[str], T], default: str | None = None) -
 
 
 def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, Any]:
-    say("Columns: " + ", ".join(f"{column} ({kind})" for column, kind in opened.columns.items()))
+    say("Columns: " + ", ".join(f"{column} ({name_type(kind)})" for column, kind in opened.columns.items()))
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
     say(f"  {_say_odds(epsilon)}")

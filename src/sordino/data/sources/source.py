@@ -43,7 +43,8 @@ def unusable(kind: str) -> str:
     return f"UNUSABLE {kind}"
 
 
-def _name_type(declared: str) -> str:
+def name_type(declared: str) -> str:
+    """Return what a declared type is called in words for people."""
     return shown(declared.removeprefix("UNUSABLE "))[1:-1]
 
 
@@ -294,7 +295,7 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
                 f"because items and units are compared as text; got {column!r} "
-                f"of type {_name_type(kind)}. {self.cast}"
+                f"of type {name_type(kind)}. {self.cast}"
             )
         if kind in FLOATS and self.backend.dialect.words.float_text is None:
             raise InvalidParameter(
@@ -321,7 +322,7 @@ class Source:
         if kind is None:
             raise InvalidParameter(
                 f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
-                f"{_name_type(declared)}. Convert the column at its source."
+                f"{name_type(declared)}. Convert the column at its source."
             )
         return index, kind
 
@@ -364,7 +365,7 @@ class Source:
             if kind.startswith(unusable("")):
                 raise InvalidParameter(
                     f"{role} must use columns of texts, numbers, dates, times or booleans; got "
-                    f"{list(self.columns)[index]!r} of type {_name_type(kind)}. {self.cast}"
+                    f"{list(self.columns)[index]!r} of type {name_type(kind)}. {self.cast}"
                 )
         read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all were texts.
