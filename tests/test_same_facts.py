@@ -540,3 +540,14 @@ def test_what_is_public_about_the_rows_is_all_that_is_told():
     [one] = told
     assert isinstance(one, Population)
     assert one.to_dict()["where"] == "x > 1"
+
+
+@pytest.mark.parametrize(("lower", "known"), [(0, True), (-10, False), (None, False)])
+def test_rows_that_are_left_out_may_lie_below_0(shop, lower, known):
+    """Of a sum in which numbers below 0 count, the rows of a unit that do not count may make it smaller."""
+    kind = Kind("sum", FIGURE | {"lower": lower})
+    session = shop.open(kind)
+    release = shop.release(kind, session)
+    assert math.isfinite(release.true_low) == known
+    [again] = session.remeasure(release, epsilon=1)
+    assert math.isfinite(again.true_low) == known

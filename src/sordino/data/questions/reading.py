@@ -84,8 +84,7 @@ def _describe_texts(kind: str, column: str, form: CsvFormat) -> str:
 
 def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
     """Return the options that say nothing of the column of the unit; all others, also later ones, count."""
-    # The type of the column itself is said beside them.
-    # Nor does it matter whose lines are dropped: those that are left are read alike.
+    # The type of the column itself is said beside them, and ragged lines are read alike where they are kept.
     idle = {"types", "ragged"}
     engine = declared_types(form)[column].engine if column in form.types else "VARCHAR"
     if engine == "VARCHAR":
