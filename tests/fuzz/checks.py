@@ -183,7 +183,8 @@ class _Run:
             other = self.ask("D shuffled", whole.with_rows(shuffled(whole.rows, case)))
             yield from self._same("shuffled", d, other)
         spec = recut(random.Random(len(whole.rows)), case.source)
-        if spec != case.source and self._looks(0.3):
+        # Below an odd header line each file may have one row more.
+        if spec != case.source and not case.source.get("odd") and self._looks(0.3):
             other = self.ask("D cut otherwise", whole, spec=spec)
             yield from self._same("cut otherwise", d, other)
         if case.source["kind"] not in {"relation", "postgres", "spark", "datafusion"} and self._looks(0.1):
@@ -306,6 +307,8 @@ class _Run:
     def _adds_up(self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]) -> Iterator[Finding]:
         if any(part.answers is None for _, part in parts):
             return  # said by another law
+        if self.case.source.get("odd"):
+            return  # below an odd header line the real one may be a row, of every table once
         total: Answers = defaultdict(int)
         for times, part in parts:
             for key, n in (part.answers or {}).items():

@@ -116,7 +116,10 @@ class _Maker:
             kind = rng.choice(("items", "rows", "buckets", "totals")) if self.aim == "replies" else "items"
         if self.aim == "types":
             kind = "rows"
-        if kind == "records" and self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}:
+        # There each line is a record, so one with line breaks is several (docs/known-limits.md).
+        if kind == "records" and (
+            self.aim == "lines" or self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}
+        ):
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
         owned = kind == "units" or (kind != "records" and rng.random() < 0.55)

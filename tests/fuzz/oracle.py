@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from bisect import bisect_right
@@ -9,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from fuzz.predicates import COMPARISONS, Tree
@@ -156,10 +158,8 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
             or question.unit is None
             or len(groups) <= question.groups_per_unit
         )
-    grid = make_grid(question.grid or {})
-    edges = [Fraction(edge) for edge in grid.edges.tolist()]
-    search = make_search(grid) if question.kind == "buckets" else None
-    ladder = None if search is None else search.ladder
+    edges, ladder = _read_grid(json.dumps(question.grid or {}))
+    ladder = ladder if question.kind == "buckets" else None
     labels = question.labels() if question.by is not None else [None]
     ranges = step_ranges(question)
     for group, numbers in groups.items():
@@ -201,6 +201,14 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         found.unsummed.add("bucket")
 
 
+@lru_cache(maxsize=16)
+def _read_grid(grid: str) -> tuple[list[Fraction], StepLadder | None]:
+    """Return the edges of a grid, and the steps of a search on it; once for all units of a case."""
+    made = make_grid(json.loads(grid))
+    search = make_search(made)
+    return [Fraction(edge) for edge in made.edges.tolist()], None if search is None else search.ladder
+
+
 def is_together(question: Question) -> bool:
     """Tell whether rows of a unit are bounded in all groups together."""
     return question.by is not None and question.unit is not None and question.groups_per_unit is None
@@ -221,7 +229,11 @@ def _number(value: Any, *, source: str) -> Fraction | float | None:
         return exact_number(value)
     if source == "pandas" and value in {"true", "false", "True", "False"}:
         return Fraction(value in {"true", "True"})
-    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan", str(value), re.ASCII):
+    if value in {"inf", "-inf", "nan"}:
+        # A rule: no text says an infinite number. Only pandas has infinite floats among the values of a column
+        # of objects, and they are texts by then.
+        return exact_number(float(value)) if source == "pandas" else None
+    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", str(value), re.ASCII):
         raise Unsaid
     return exact_number(float(value))
 
