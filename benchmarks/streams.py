@@ -17,7 +17,7 @@ from benchmarks.measuring import ROUNDS, medians, table
 from sordino import BucketGrid, PrivacyUnit
 from sordino.data import open_source, prepare_counts, prepare_numbers
 from sordino.data.sources.engine import engine, scanning
-from sordino.data.sources.tables import _all
+from sordino.data.sources.tables import _name_columns
 
 ROWS = int(os.environ.get("SORDINO_ROWS", "5000000"))
 GRID = BucketGrid.geometric(lower=0, cap=1e6, growth=1.01)
@@ -50,7 +50,7 @@ def own(path, source, indices, stack):
     """Return an engine that opens the file itself."""
     opened = stack.enter_context(engine())
     used = ", ".join(f"c{index}" for index in indices)
-    opened.rows = f"SELECT {used} FROM read_parquet('{path}') AS file({_all(source.backend.reader.types)})"
+    opened.rows = f"SELECT {used} FROM read_parquet('{path}') AS file({_name_columns(len(source.backend.reader.types))})"
     return opened
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sordino.data import PrivacyUnit, open_source, prepare_counts
+from sordino.data.sources.engine import quoted
 from sordino.errors import InvalidParameter
 
 ROW = PrivacyUnit.row()
@@ -23,19 +26,40 @@ def count(source, item="g", labels=("a",)):
     )
 
 
-def twice(made):
+def make(made, names, columns, folder):
+    """Return a source of one kind with these columns, of which some may have the same name."""
     if made == "pandas":
-        frame = pd.DataFrame({"g": ["a", "b"], "v": [1, 2]})
-        return pd.concat([frame, frame[["v"]]], axis=1)
-    return pa.table([pa.array(["a", "b"]), pa.array([1, 2]), pa.array([3, 4])], names=["g", "v", "v"])
+        series = [pd.Series(column, name=name) for name, column in zip(names, columns, strict=True)]
+        return pd.concat(series, axis=1)
+    if made in {"relation", "DuckDB file"}:
+        rows = ", ".join(repr(row) for row in zip(*columns, strict=True))
+        select = ", ".join(f"c{place} AS {quoted(name)}" for place, name in enumerate(names))
+        places = ", ".join(f"c{place}" for place in range(len(names)))
+        made_of = f"SELECT {select} FROM (VALUES {rows}) AS t({places})"
+        if made == "relation":
+            return duckdb.connect().sql(made_of)
+        with duckdb.connect(folder / "t.duckdb") as stored:
+            stored.execute(f"CREATE TABLE t AS {made_of}")
+        return f"duckdb:{folder / 't.duckdb'}#t"
+    table = pa.table([pa.array(column) for column in columns], names=list(names))
+    if made == "Polars":
+        return pl.DataFrame(dict(zip(names, columns, strict=True)))
+    if made == "Parquet":
+        pq.write_table(table, folder / "t.parquet")
+        return str(folder / "t.parquet")
+    return table
 
 
-@pytest.mark.parametrize("made", ["pandas", "Arrow"])
-def test_a_name_that_occurs_twice_blocks_nothing_else(made):
-    assert count(twice(made)) == [1]
+@pytest.mark.parametrize("made", ["pandas", "Arrow", "Parquet", "relation"])
+def test_a_name_that_occurs_twice_blocks_nothing_else(made, tmp_path):
+    source = make(made, ["v", "g", "v", "z"], [[1, 2], ["a", "b"], [3, 4], [5, 6]], tmp_path)
+    assert count(source) == [1]
+    assert count(source, "z", ["6"]) == [1]
+    where = prepare_counts(open_source(source), ROW, kind="rows", where="z = 6 AND g = 'b'")
+    assert where.run().values.tolist() == [1]
     for ask in (
-        lambda: count(twice(made), "v"),
-        lambda: prepare_counts(open_source(twice(made)), ROW, kind="rows", where="v > 1"),
+        lambda: count(source, "v"),
+        lambda: prepare_counts(open_source(source), ROW, kind="rows", where="v > 1"),
     ):
         with pytest.raises(InvalidParameter, match="'v' is the name of several columns. Rename them"):
             ask()
@@ -52,17 +76,18 @@ def test_columns_behind_a_name_that_occurs_twice_are_their_own():
         ).run().values.tolist() == [1]
 
 
-@pytest.mark.parametrize("name", ["", "amount\n(EUR)", "a\tb", "a\u200bb"])
-@pytest.mark.parametrize("made", ["pandas", "Polars", "Arrow"])
-def test_a_name_that_cannot_be_printed_blocks_nothing_else(made, name):
-    columns = {"g": ["a", "b"], name: [1, 2], "z": [5, 6]}
-    frame = {"pandas": pd.DataFrame, "Polars": pl.DataFrame, "Arrow": pa.table}[made](columns)
-    assert count(frame) == [1]
-    assert count(frame, "z", ["6"]) == [1]
+@pytest.mark.parametrize("name", ["", "amount\n(EUR)", "a\tb", "a\u200bb", "x\x1b[31m", "x\u2028y"])
+@pytest.mark.parametrize("made", ["pandas", "Polars", "Arrow", "Parquet", "relation", "DuckDB file"])
+def test_a_name_that_cannot_be_printed_blocks_nothing_else(made, name, tmp_path):
+    if not name and made in {"relation", "DuckDB file"}:
+        name = "\x7f"  # the engine has no empty name
+    source = make(made, ["g", name, "z"], [["a", "b"], [1, 2], [5, 6]], tmp_path)
+    assert count(source) == [1]
+    assert count(source, "z", ["6"]) == [1]
     with pytest.raises(
         InvalidParameter, match="has a name that is empty or cannot be printed. Rename the column"
     ):
-        count(frame, name)
+        count(source, name)
 
 
 def test_names_that_are_no_texts_are_their_texts():

@@ -99,9 +99,7 @@ def whole_try(condition):
 def native(self, engine, indices):
     """Let the engine that evaluates open the file itself."""
     columns = ", ".join(f"c{index}" for index in indices) or "1"
-    return (
-        f"SELECT {columns} FROM {tables._write_read_parquet(self.files)} AS file({tables._all(self.types)})"
-    )
+    return f"SELECT {columns} FROM {tables._write_read_parquet(self.files)} AS file({tables._name_columns(len(self.types))})"
 
 
 @pytest.mark.parametrize(

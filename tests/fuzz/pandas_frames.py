@@ -96,10 +96,13 @@ def effective(made: str, table: Table) -> Table:
 def _value(made: str, kind: str, value: Any) -> Any:
     if made == "arrow" or value is None:
         return value
-    if made == "object":  # a text, a number, a truth value or a date becomes text; everything else is NULL
+    if made == "object":  # a text, a number, a truth value or a moment becomes text; everything else is NULL
         if isinstance(value, int | float | str):
             return text_of(value, "")
-        return value.isoformat() if type(value) is dt.date else None
+        if type(value) not in {dt.date, dt.datetime}:
+            return None
+        written = str(value)  # the engine writes no zeros at the end of a fraction
+        return written.rstrip("0").rstrip(".") if "." in written else written
     if kind in FLOATS and value != value:
         return None
     return value

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import is_unicode
 from sordino.data.sources.engine import Engine
-from sordino.data.sources.source import SUPPORTED, unusable
+from sordino.data.sources.source import SUPPORTED, refuse_names, unusable
 from sordino.data.sources.words import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
@@ -294,7 +294,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
             "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
         )
     names, types = _read_names_and_types(frame, value)
-    refused = _refuse_names(names)
+    refused = refuse_names(names)
     if _is_pandas(value):
         refused |= {
             str(name): "stands in the index of the frame, which is no column. Hand over frame.reset_index()."
@@ -318,18 +318,6 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
     empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
     types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
     return list(types), list(types.values())
-
-
-def _refuse_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names by which no question can ask for a column, and why."""
-    refused = {
-        name: "is the name of several columns. Rename them." for name in names if names.count(name) > 1
-    }
-    return refused | {
-        name: "has a name that is empty or cannot be printed. Rename the column."
-        for name in names
-        if not (name and name.isprintable())
-    }
 
 
 def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:

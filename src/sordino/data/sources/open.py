@@ -134,7 +134,7 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
     # The prefix keeps a name from being taken for a path, whatever the name is.
     identity = None if name is None else f"name:{name}"
     if isinstance(source, duckdb.DuckDBPyRelation):
-        relation, columns = open_relation(source)
+        relation, columns, refused = open_relation(source)
         return Source(
             "relation",
             identity,
@@ -143,6 +143,7 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             ReaderBackend(relation),
             computed=True,
             ordered=False,
+            refused=refused,
         )
     if is_spark_frame(source):
         spark, columns = open_spark_frame(source)
@@ -239,9 +240,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         "pattern": "" if Path(path).exists() else path,
     }
     if found.kind == "parquet":
-        parquet, columns = open_parquet(found.files, found.folders)
+        parquet, columns, refused = open_parquet(found.files, found.folders)
         private = found.files + found.beside
-        return Source(found.kind, path, columns, private, ReaderBackend(parquet), **around)
+        return Source(found.kind, path, columns, private, ReaderBackend(parquet), refused=refused, **around)
     if found.kind == "jsonl":
         objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(

@@ -48,6 +48,12 @@ def name_type(declared: str) -> str:
     return shown(declared.removeprefix("UNUSABLE "))[1:-1]
 
 
+def refuse_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names by which no question can ask for a column, and why: words that follow on each."""
+    several = "is the name of several columns. Rename them."
+    return {name: several for name in names if names.count(name) > 1}
+
+
 AS_LABELS = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)"
     r"|FLOAT|DOUBLE|DATE|UUID|ENUM\(.*\)",
@@ -261,6 +267,12 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be the name of a column as a text; got {shown(column)}. "
                 f"Write {shown(str(column))}."
+            )
+        known = isinstance(column, str) and column in self.columns
+        if known and not (column and str(column).isprintable()):
+            raise InvalidParameter(
+                f"{role} must be a column that can be named; {shown(column)} has a name that is empty or "
+                "cannot be printed. Rename the column."
             )
         column = text(column, role)
         names = list(self.columns)

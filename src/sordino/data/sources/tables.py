@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
 from sordino.data.sources.nearby import find_named_files
-from sordino.data.sources.source import describe_columns, received, sent, unusable
-from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.data.sources.source import describe_columns, received, refuse_names, sent, unusable
+from sordino.errors import DataSourceError, UnsupportedBackend
 
 
 @final
@@ -29,9 +29,11 @@ class ParquetReader:
     """Parquet files with one schema."""
 
     files: tuple[Path, ...]
+    # Of the columns that can be asked for.
     types: tuple[str, ...]
-    # In the words of the engine, which renames columns whose names differ only in case.
+    # Of all columns, in the words of the engine, which renames those whose names differ only in case.
     schema: Mapping[str, str] = field(repr=False)
+    places: tuple[int, ...]
     # Their columns stand behind those of the files.
     folders: Folders = NO_FOLDERS
 
@@ -45,7 +47,8 @@ class ParquetReader:
         keys = [index for index in indices if index >= len(self.types)]
         # Of its folders a row brings along the number of its file, and nothing is looked up here.
         columns = sent(self.types, of_files) + (f", {_FILE} AS file" if keys else "")
-        engine.lend(source.select(f"SELECT {columns} FROM {rows} AS file({_all(self.types)})"))
+        named = _name_columns(len(self.schema), self.places)
+        engine.lend(source.select(f"SELECT {columns} FROM {rows} AS file({named})"))
         values = (
             f"{write_lookup(self.folders.column(index - len(self.types)), 'file')} AS c{index}"
             for index in keys
@@ -67,12 +70,30 @@ def _write_read_parquet(files: Sequence[Path]) -> str:
     )
 
 
-def _all(types: Sequence[str]) -> str:
-    """Return names for all columns of a table, by their places.
+def _name_columns(count: int, places: Sequence[int] | None = None) -> str:
+    """Return names for all columns of a table, by their places; c0, c1, ... are those that can be asked for.
 
     Asked by name, the engine could find `user` where `User` was meant.
     """
-    return ", ".join(f"c{index}" for index in range(len(types)))
+    names = [f"unasked{index}" for index in range(count)]
+    for index, place in enumerate(range(count) if places is None else places):
+        names[place] = f"c{index}"
+    return ", ".join(names)
+
+
+def _find_askable(names: Sequence[str], types: Sequence[str]) -> Askable:
+    """Return which of these columns a question can ask for, and why not for the others."""
+    refused = refuse_names(names)
+    places = tuple(place for place, name in enumerate(names) if name not in refused)
+    return Askable(places, {names[place]: types[place] for place in places}, refused)
+
+
+class Askable(NamedTuple):
+    """The columns of a table that a question can ask for: their places, and their types by name."""
+
+    places: tuple[int, ...]
+    columns: dict[str, str]
+    refused: dict[str, str]
 
 
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
@@ -84,13 +105,15 @@ def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what:
 
 def open_parquet(
     files: Sequence[Path], folders: Folders = NO_FOLDERS
-) -> tuple[ParquetReader, dict[str, str]]:
+) -> tuple[ParquetReader, dict[str, str], dict[str, str]]:
     """Read the schemas, and nothing else, of Parquet files; columns of their folders are texts.
+
+    Also returned are the names by which no column can be asked for, and why.
 
     Raises
     ------
     DataSourceError
-        If a file is no Parquet file, the schemas differ, or a name occurs twice, also as that of a folder.
+        If a file is no Parquet file, the schemas differ, or a folder has the name of a column.
     """
     # The engine would take such a name for a pattern.
     strange = [path for path in files if set(str(path)) & set("*?[")]
@@ -109,7 +132,7 @@ def open_parquet(
         names = [_read_parquet_names(opened, path) for path in files]
         # What the engine cannot plan fails here, and not after the charge.
         if folders.keys:
-            rows = f"{_write_read_parquet(files[:1])} AS file({_all(tuple(schemas[0]))})"
+            rows = f"{_write_read_parquet(files[:1])} AS file({_name_columns(len(schemas[0]))})"
             describe_columns(opened, f"SELECT {_FILE} FROM {rows}", str(files[0]))
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
@@ -122,16 +145,11 @@ def open_parquet(
                 f"in {files[0]} and {path}. Write them anew with one schema, or name those that agree with a "
                 "pattern."
             )
-    types = tuple(schemas[0].values())
-    # Of two columns with one name a question could mean either.
-    if len(set(names[0])) != len(types) or len(names[0]) != len(types):
-        raise DataSourceError(
-            f"The columns of a Parquet file must have different names; {files[0]} has "
-            f"{next(name for name in names[0] if names[0].count(name) > 1)!r} more than once. Rename one."
-        )
     check_keys(folders, names[0], files[0])
-    columns = dict(zip(names[0], types, strict=True)) | dict.fromkeys(folders.keys, "VARCHAR")
-    return ParquetReader(tuple(files), types, schemas[0], folders), columns
+    found = _find_askable(names[0], tuple(schemas[0].values()))
+    types = tuple(found.columns.values())
+    reader = ParquetReader(tuple(files), types, schemas[0], found.places, folders)
+    return reader, found.columns | dict.fromkeys(folders.keys, "VARCHAR"), found.refused
 
 
 def _find_difference(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> str:
@@ -188,7 +206,9 @@ class DatabaseReader:
         source = engine.open_beside(self.paths, attach=_write_attach(self.file))
         rows, types = _write_private_table(self.table), tuple(self.schema.values())
         _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
-        engine.lend(source.select(f"SELECT {sent(types, indices)} FROM {rows} AS stored({_all(types)})"))
+        engine.lend(
+            source.select(f"SELECT {sent(types, indices)} FROM {rows} AS stored({_name_columns(len(types))})")
+        )
         return received(types, indices)
 
 
@@ -270,13 +290,16 @@ class RelationReader:
     """
 
     value: duckdb.DuckDBPyRelation = field(repr=False)  # it would print its rows
+    # Of the columns that can be asked for.
     types: tuple[str, ...]
+    named: str
+    """Names for all of its columns."""
     files: tuple[Path, ...]
     """Those that its query, or a view, a macro or a database of its connection names."""
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the relation, and return the SELECT over them."""
-        select = f"SELECT {sent(self.types, indices)} FROM {_VIEW} AS found({_all(self.types)})"
+        select = f"SELECT {sent(self.types, indices)} FROM {_VIEW} AS found({self.named})"
         engine.lend(lambda: _read_in_blocks(self.value.query(_VIEW, select)))
         return received(self.types, indices)
 
@@ -295,25 +318,22 @@ def _read_in_blocks(rows: Any) -> Any:
     return rows.to_arrow_reader(_ROWS_PER_BLOCK) if find_spec("pyarrow") is not None else rows
 
 
-def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[str, str]]:
-    """Read the schema of a relation.
+def open_relation(
+    value: duckdb.DuckDBPyRelation,
+) -> tuple[RelationReader, dict[str, str], dict[str, str]]:
+    """Read the schema of a relation; also return the names by which no column can be asked for, and why.
 
     Raises
     ------
-    InvalidParameter
-        If a column name occurs twice.
     UnsupportedBackend
         If rows decide the types of its columns.
     """
     # A relation knows names and types without being run.
-    names, types = list(value.columns), tuple(map(str, value.types))
-    if len(set(names)) != len(names):
-        raise InvalidParameter(
-            "The columns of a relation must have different names; rename them with an alias."
-        )
+    found = _find_askable(value.columns, tuple(map(str, value.types)))
     files = _find_files(value)
     _check_plan(value)
-    return RelationReader(value, types, files), dict(zip(names, types, strict=True))
+    named = _name_columns(len(value.columns), found.places)
+    return RelationReader(value, tuple(found.columns.values()), named, files), found.columns, found.refused
 
 
 # The steps of a plan that find the types of columns out from rows.
