@@ -39,7 +39,7 @@ class Session(SessionBase):
     source : str, path, DuckDB relation or frame
         A path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta, "duckdb:FILE#TABLE",
         "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE", "sc://HOST:PORT#CATALOG.SCHEMA.TABLE", a
-        DuckDB relation, or a pandas, Polars, Spark, DataFusion or Arrow frame.
+        DuckDB relation, or a pandas, Polars, Spark or Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger or None
