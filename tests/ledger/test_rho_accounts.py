@@ -21,7 +21,7 @@ from ledger.test_renyi_accounts import PLACE, as_before, row_of, spent_in_all
 from ledger.test_roles import called, charger, owner  # noqa: F401  (two are fixtures)
 from sordino import SYSTEM, UnlistedHistogram, UnlistedTopK
 from sordino.constraints import exact
-from sordino.cost import RDP, ZCDP, Added, Approximate, ApproximateZCDP, Pure, Range, compose, repeat
+from sordino.cost import RDP, ZCDP, Approximate, ApproximateZCDP, Pure, Range, compose, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.amounts import Meter, exact_amounts
@@ -104,7 +104,6 @@ KEEPS = Meter("zcdp", Fraction(1))
         (Approximate(epsilon=Fraction(1, 2), delta=TENTH), Pure(epsilon=Fraction(1, 2)).zcdp(), TENTH),
         (Pure(epsilon=2), Pure(epsilon=2).zcdp(), 0),
         (Range(low=0.1, high=0.2), Range(low=0.1, high=0.2).zcdp(), 0),
-        (Added(epsilon=0.5, alone=2.5), Pure(epsilon=2.5).zcdp(), 0),
     ],
 )
 def test_a_cost_adds_its_rho_and_its_delta(cost, rho, failing):

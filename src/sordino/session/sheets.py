@@ -54,7 +54,7 @@ def make_sheet(release: Any, unit: PrivacyUnit) -> Sheet:
         **dict(sorted(beside.items())),
         mechanism=said["mechanism"],
     )
-    # What a refined release adds is its epsilon; what all looks cost together stands beside it.
+    # What the last look cost is its epsilon; what all looks cost together stands beside it.
     facts |= list_total(release)
     facts |= list_noises(getattr(release, "mechanism", None))
     facts |= {} if some is None else {"figure": some.figure} | some.list_facts()
