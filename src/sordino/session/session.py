@@ -181,7 +181,7 @@ class Session(SessionBase):
             "histogram" counts all items with noise whose size grows with how many items a unit counts for,
             and releases the best with these counts: all of epsilon does both. None: the one that confuses
             items less, by k, `max_rows` (1 where each row is a unit), the size of the domain and the
-            selection share. In a session with a ladder None is "gaps", whose measurement can be refined.
+            selection share.
         kth_count : number, optional
             Where nobody listed the labels: about how large the k-th count is, a public guess, such as that of
             last year's release. Of the ways that would find it the one with the least noise is taken; without
