@@ -19,7 +19,6 @@ from sordino.cli.options import (
     list_given,
     require_one,
 )
-from sordino.cli.output import SIMULATED
 from sordino.cli.text_options import CsvOptions
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
@@ -28,6 +27,7 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
+from sordino.sheet import SIMULATED
 
 if TYPE_CHECKING:
     from sordino.session import Session

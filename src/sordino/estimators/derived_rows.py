@@ -64,8 +64,7 @@ def add_rows(
     Parameters
     ----------
     release : Histogram, TopItems, Count, Value or Values
-        With Laplace or Gaussian noise, refined or not. Rows of a session have labels, those of a mechanism
-        positions.
+        With Laplace or Gaussian noise. Rows of a session have labels, those of a mechanism positions.
     items : iterable, optional
         The rows to be added; all if not given.
     minus : iterable, optional

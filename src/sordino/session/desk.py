@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
@@ -20,7 +20,9 @@ from sordino.figures import Derivable
 from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population
 from sordino.receipt import Receipt
+from sordino.releases import Values
 from sordino.remnants import no_remnants
+from sordino.results import describe, describe_alone
 from sordino.session.asked import AskedBefore
 from sordino.session.keeping import Payments
 from sordino.session.request import (
@@ -34,7 +36,7 @@ from sordino.session.request import (
     Uncharged,
     size_of,
 )
-from sordino.session.whom import find_population
+from sordino.session.whom import find_population, name_unit
 from sordino.sheet import Sheet
 
 
@@ -186,14 +188,18 @@ class Desk:
 
     def keep(self, release: Any, sheet: Sheet | None) -> None:
         """Keep a release in the ledger that paid for it."""
-        # Imported here, because it loads every kind of release.
-        from sordino.session.sheets import check_keepable, make_sheet  # noqa: PLC0415
+        # Imported here, because most sessions keep nothing, and make no reports.
+        from sordino.session.local import Reported  # noqa: PLC0415
 
         # A release of a batch is held by what stands for it.
         made = release.result if isinstance(release, Pending) else release
-        check_keepable(made)
+        if isinstance(made, Reported | Values):
+            raise InvalidParameter(
+                "Session.keep does not take what randomize released: it is as long as the table. Write it to "
+                "a file."
+            )
         payer = self.payments.payer_of(made)
-        plain = make_sheet(made, self.unit) if sheet is None else sheet
+        plain = self._describe_kept(made) if sheet is None else sheet
         whole = self._add_again(made, plain)
         try:
             payer.keep(whole)
@@ -202,6 +208,18 @@ class Desk:
             if whole is plain:
                 raise
             payer.keep(plain)
+
+    def _describe_kept(self, release: Any) -> Sheet:
+        """Return what a release says of itself; of a mechanism alone only the session knows the unit."""
+        unit = self.unit
+        if release.population is not None:
+            record = describe(release)
+        else:
+            record = describe_alone(
+                release, unit=name_unit(unit), adjacency=unit.adjacency, max_rows=unit.max_rows
+            )
+        # Whoever keeps it may want to know all that its mechanism was asked with.
+        return replace(record, facts={**record.facts, "mechanism": release.to_dict()["mechanism"]})
 
     def _add_again(self, release: Any, sheet: Sheet) -> Sheet:
         """Return a sheet with what measures its release again, where that is possible."""
