@@ -231,24 +231,9 @@ _UNAUDITED_GUARANTEES = (
         why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
-        name="Session.refine",
-        statement="All looks are at the same answers; each is refined once, and all are paid for.",
-        proof="refining.md",
-        why=(
-            "its noise is that of RefinedLaplace, which is audited; "
-            "what is kept, handed out and charged is proved, and tested look by look."
-        ),
-    ),
-    Unaudited(
-        name="Ladder",
-        statement="Intervals of all looks hold together with 95 %, wherever one stops.",
-        proof="refining.md",
-        why=_WHY_POST_PROCESSING,
-    ),
-    Unaudited(
         name="add_rows, divide_rows, rank_rows and combine_looks",
         statement="Intervals of figures that are made of rows hold with the stated confidence.",
-        proof="refining.md",
+        proof="derived-figures.md",
         why=_WHY_POST_PROCESSING,
     ),
     Unaudited(

@@ -25,9 +25,7 @@ from sordino.remnants import no_remnants
 from sordino.results import describe, describe_alone
 from sordino.session.asked import AskedBefore
 from sordino.session.keeping import Payments
-from sordino.session.memory import Memory
 from sordino.session.request import (
-    CONFIDENCE,
     Charged,
     Payer,
     Progress,
@@ -95,7 +93,6 @@ class Desk:
         "entropy",
         "form",
         "ledger",
-        "memory",
         "payments",
         "source",
         "unit",
@@ -107,13 +104,12 @@ class Desk:
         unit: PrivacyUnit,
         ledger: Ledger | None,
         entropy: Entropy,
-        memory: Memory | None = None,
         form: CsvFormat | None = None,
     ) -> None:
         # How a source of texts is written: what is kept says it to whoever reads it again.
         self.form = form or CsvFormat()
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
+        self.payments, self.asked = Payments(), AskedBefore()
         self._salt: bytes | None = None
 
     @contextmanager
@@ -123,7 +119,7 @@ class Desk:
         What they share is dropped at the end, whether they ran or not.
         """
         source, readings = share_readings(self.source)
-        desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory, self.form)
+        desk = Desk(source, self.unit, self.ledger, self.entropy, self.form)
         desk.payments, desk.asked = self.payments, self.asked
         desk._salt = None if readings is None else self.salt()
         with nullcontext() if readings is None else closing(readings):
@@ -143,10 +139,6 @@ class Desk:
         # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
-
-    def find_confidence(self, mechanism: Any) -> float:
-        """Return the confidence of the intervals of a measurement: more for the first look of several."""
-        return CONFIDENCE if self.memory is None else self.memory.find_confidence(mechanism, CONFIDENCE)
 
     def list_left_out(self) -> tuple[str, ...]:
         """Return which rows count in no release, by rules that look at one row alone, in words."""
@@ -278,7 +270,7 @@ class Desk:
         DataSourceError
             If anything fails.
         """
-        charged = Charged(payer, self.entropy, progress, self.memory)
+        charged = Charged(payer, self.entropy, progress)
         try:
             started.steps.send(charged)
         except StopIteration as end:
@@ -402,10 +394,6 @@ class _InBatch:
         return None if price is None else price.after(self.parts)
 
     @property
-    def memory(self) -> Memory | None:
-        return self.desk.memory
-
-    @property
     def asked(self) -> AskedBefore:
         return self.desk.asked
 
@@ -414,9 +402,6 @@ class _InBatch:
 
     def salt(self) -> bytes:
         return self.desk.salt()
-
-    def find_confidence(self, mechanism: Any) -> float:
-        return self.desk.find_confidence(mechanism)
 
 
 def _drop_none(public: dict[str, Any]) -> dict[str, Any]:

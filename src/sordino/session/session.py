@@ -54,10 +54,6 @@ class Session(SessionBase):
     name : str, optional
         What the ledger calls a source that has no path (frames and relations); its account is made with
         source="name:NAME".
-    ladder : Ladder, optional
-        For counts that are to be looked at again, ever finer (`refine`). The session then keeps the exact
-        answers of its counts, histograms and measurements of a top k in memory, as long as their releases are
-        held, until its `with` block ends or `forget` is called; and intervals of all looks hold together.
     memory_limit : int or str, optional
         How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond goes to a
         private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for
@@ -185,7 +181,7 @@ class Session(SessionBase):
             "histogram" counts all items with noise whose size grows with how many items a unit counts for,
             and releases the best with these counts: all of epsilon does both. None: the one that confuses
             items less, by k, `max_rows` (1 where each row is a unit), the size of the domain and the
-            selection share. In a session with a ladder None is "gaps", whose measurement can be refined.
+            selection share.
         kth_count : number, optional
             Where nobody listed the labels: about how large the k-th count is, a public guess, such as that of
             last year's release. Of the ways that would find it the one with the least noise is taken; without

@@ -16,7 +16,6 @@ from sordino.audit.enumeration.clipped import clipped
 from sordino.audit.enumeration.joint_sets import joint_top_k
 from sordino.audit.enumeration.played import subject_by_rules
 from sordino.audit.enumeration.quantiles import quantile, quantile_interval, quantiles
-from sordino.audit.enumeration.refined import refined_laplace
 from sordino.audit.enumeration.scans import above_threshold
 from sordino.audit.enumeration.selection import (
     exponential_mechanism,
@@ -41,7 +40,6 @@ from sordino.mechanisms import (
     NoisyTopK,
     PermuteAndFlip,
     RandomizedResponse,
-    RefinedLaplace,
     SmoothMechanism,
     SmoothSelection,
     SmoothStepSelection,
@@ -67,7 +65,6 @@ STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     QuantileInterval: quantile_interval,
     Quantiles: quantiles,
     RandomizedResponse: randomized_response,
-    RefinedLaplace: refined_laplace,
     SmoothMechanism: smooth_mechanism,
     SmoothSelection: smooth_selection,
     SmoothStepSelection: smooth_step_selection,
