@@ -138,7 +138,7 @@ types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
 
 audit: $(VENV)/.test
-	$(PYTEST) -n $(JOBS) tests/audit tests/privacy tests/architecture
+	$(PYTEST) -n $(JOBS) packages/sordino-audit/tests tests/privacy tests/architecture
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

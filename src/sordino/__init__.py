@@ -13,7 +13,6 @@ from sordino._version import __version__ as __version__
 if TYPE_CHECKING:
     from sordino import (
         accounting as accounting,
-        audit as audit,
         cost as cost,
         genomics as genomics,
         plan as plan,
@@ -128,7 +127,6 @@ if TYPE_CHECKING:
 # Type checkers read the imports above, and Python this table; a test compares the two.
 _HOMES = {
     "accounting": ("accounting",),
-    "audit": ("audit",),
     "cost": ("cost",),
     "data": ("CsvFormat", "Domain", "PrivacyUnit"),
     "entropy": ("SYSTEM", "Entropy", "Seeded"),

@@ -356,7 +356,7 @@ def figures() -> dict[str, str]:
     fullest = max(folders, key=lambda folder: folders[folder])
     twice = defined_twice()
     same = letter_equal()
-    outside = sum(not module.startswith("sordino.audit") for module in texts)
+    outside = sum(not module.startswith("sordino_audit") for module in texts)
     return {
         "files outside audit, in all": f"{outside}, {len(texts)}",
         "files in the fullest folder": f"{folders[fullest]} ({fullest})",

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from sordino import audit
-from sordino.audit import Finite, Subject
-from sordino.audit.controls.continuous import CONTINUOUS
-from sordino.audit.controls.enumerated import CONTROLS
+import sordino_audit as audit
 from sordino.claims import Claim
 from sordino.cost import Pure
+from sordino_audit import Finite, Subject
+from sordino_audit.controls.continuous import CONTINUOUS
+from sordino_audit.controls.enumerated import CONTROLS
 
 ECHO = "echo {}"
 LIAR = f"{sys.executable} -I -S -c 'import os, sys; print(sys.argv[1] if os.urandom(1)[0] < 192 else 1 - int(sys.argv[1]))' {{}}"
@@ -48,13 +48,13 @@ def few(monkeypatch):
 
     def leave(*claims):
         for place in (
-            "sordino.audit.claims",
-            "sordino.audit.registry.claims",
-            "sordino.audit._unaudited.claims",
+            "sordino_audit.claims",
+            "sordino_audit.registry.claims",
+            "sordino_audit._unaudited.claims",
         ):
             monkeypatch.setattr(place, lambda: claims)
-        monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", CONTROLS[-1:])
-        monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
+        monkeypatch.setattr("sordino_audit.controls.enumerated.CONTROLS", CONTROLS[-1:])
+        monkeypatch.setattr("sordino_audit.controls.continuous.CONTINUOUS", ())
 
     return leave
 
@@ -107,9 +107,9 @@ def test_a_broken_claim_ends_with_its_exit_code_after_everything_was_written(sor
 
 def test_a_control_that_is_misjudged_is_a_broken_claim(sordino, monkeypatch):
     wrong = dataclasses.replace(CONTROLS[0], broken=not CONTROLS[0].broken)
-    monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", (wrong,))
-    monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
-    monkeypatch.setattr("sordino.audit.claims", lambda: audit.registry.claims()[:1])
+    monkeypatch.setattr("sordino_audit.controls.enumerated.CONTROLS", (wrong,))
+    monkeypatch.setattr("sordino_audit.controls.continuous.CONTINUOUS", ())
+    monkeypatch.setattr("sordino_audit.claims", lambda: audit.registry.claims()[:1])
     result = sordino("audit", "--all")
     assert result.code == 6
     assert wrong.name in result.err

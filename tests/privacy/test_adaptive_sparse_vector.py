@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from sordino import AdaptiveSparseVector, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import AdaptiveSparseVector, Sensitivity
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.adaptive import Rules, by_formula, by_play, transcripts, worst
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

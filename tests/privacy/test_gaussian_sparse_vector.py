@@ -11,11 +11,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GaussianSparseVector, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, GaussianSparseVector, Sensitivity
 from sordino.cost import RDP, ZCDP, Pure
 from sordino.mechanisms.gaussian_sparse_vector import choices
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.quiet import TAILS, gaussian_law, renyi
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import sordino as sd
-from sordino import audit
+import sordino_audit as audit
 from sordino.cost import Added, Pure, compose
 from sordino.mechanisms.refined_laplace import decide
 from support.fit import LEVEL

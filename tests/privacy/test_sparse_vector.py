@@ -9,11 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, Sensitivity, SparseVector, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, Sensitivity, SparseVector
 from sordino.cost import Pure
 from sordino.noise import Geometric
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.sparse_vectors import Rules, by_formula, by_play, outcome, transcripts, worst
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

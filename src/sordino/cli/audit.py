@@ -11,7 +11,7 @@ from typing import Any, final
 
 import click
 
-from sordino import audit as audits
+import sordino_audit as audits
 from sordino.cli._say import say
 from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
@@ -165,8 +165,8 @@ def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
 def _judge_controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
     # Imported here, because only --all needs the controls.
-    from sordino.audit.controls.continuous import CONTINUOUS
-    from sordino.audit.controls.enumerated import CONTROLS
+    from sordino_audit.controls.continuous import CONTINUOUS
+    from sordino_audit.controls.enumerated import CONTROLS
 
     controls = (*CONTROLS, *CONTINUOUS)
     judged = []

@@ -41,7 +41,7 @@ def read_digests() -> dict[str, str]:
 @cache
 def _read_pages() -> dict[str, tuple[str, ...]]:
     # It loads every mechanism, and only a new statement needs it.
-    from sordino.audit.registry import claims  # noqa: PLC0415
+    from sordino_audit.registry import claims  # noqa: PLC0415
 
     pages: dict[str, set[str]] = {}
     for claim in claims():
