@@ -25,12 +25,16 @@ EVERYWHERE = frozenset({"constraints", "errors", "remnants"})
 
 
 def layers() -> list[list[str]]:
-    """Return the layers from the top down, as the contract of the import linter states them."""
+    """Return the layers from the top down, as the contract of the import linter states them.
+
+    The auditor is a package of its own, and nothing imports it.
+    """
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    known = {module.split(".")[1] for module in figures.sources() if module != "sordino"}
+    known = {figures.room_of(module) for module in figures.sources()}
     rows = [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
-    return [[name for name in row if name in known and not name.startswith("_")] for row in rows]
+    drawn = [[name for name in row if name in known and not name.startswith("_")] for row in rows]
+    return [[figures.AUDITOR.name], *drawn]
 
 
 def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
@@ -38,9 +42,7 @@ def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
     drawn = {name for row in rows for name in row}
     needs: dict[str, set[str]] = defaultdict(set)
     for one in figures.imports():
-        importer, imported = (
-            name.split(".")[1] if "." in name else "" for name in (one.importer, one.module)
-        )
+        importer, imported = figures.room_of(one.importer), figures.room_of(one.module)
         if importer != imported and {importer, imported} <= drawn:
             needs[importer].add(imported)
 
@@ -61,7 +63,7 @@ def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
 
 def files_of(name: str) -> int:
     """Return how many files a package has."""
-    return sum(module.split(".")[1:2] == [name] for module in figures.sources())
+    return sum(figures.room_of(module) == name for module in figures.sources())
 
 
 def picture() -> str:

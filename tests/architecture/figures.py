@@ -20,6 +20,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "sordino"
+AUDITOR = ROOT / "packages" / "sordino-audit" / "src" / "sordino_audit"
+PACKAGES = (SOURCE, AUDITOR)
+TESTS = (ROOT / "tests", ROOT / "packages" / "sordino-audit" / "tests")
 WIDEST = 110
 SAME_LINES = 6
 _NO_TOKENS = {
@@ -53,12 +56,33 @@ class Import(NamedTuple):
 # ---- one file ---------------------------------------------------------------------------------------------------------
 
 
+def files() -> list[tuple[Path, Path]]:
+    """Return the files of the library and of its auditor, each behind the package that it is in."""
+    return [(package, file) for package in PACKAGES for file in sorted(package.rglob("*.py"))]
+
+
+def path_of(package: Path, file: Path) -> str:
+    """Return what a list calls a file: its path in the library, or with the name of another package before it."""
+    return file.relative_to(package if package == SOURCE else package.parent).as_posix()
+
+
+def room_of(module: str) -> str:
+    """Return the package of the library that a module is in, or the name of the auditor; nothing of the library itself."""
+    steps = module.split(".")
+    return "".join(steps[1:2]) if steps[0] == SOURCE.name else steps[0]
+
+
+def is_ours(module: str) -> bool:
+    """Return whether a module belongs to the library or to its auditor."""
+    return module.split(".", maxsplit=1)[0] in {package.name for package in PACKAGES}
+
+
 @cache
 def sources() -> dict[str, str]:
     """Return the text of each module by its dotted name; a package is the name of its folder."""
     found = {}
-    for file in sorted(SOURCE.rglob("*.py")):
-        parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    for package, file in files():
+        parts = file.relative_to(package.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file.read_text(encoding="utf-8")
     return found
 
@@ -104,15 +128,11 @@ def imports_of(text: str, importer: str, *, package: bool = False) -> Iterator[I
     home = importer.split(".") if package else importer.split(".")[:-1]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (
-                Import(importer, alias.name, None)
-                for alias in node.names
-                if alias.name.split(".")[0] == "sordino"
-            )
+            yield from (Import(importer, alias.name, None) for alias in node.names if is_ours(alias.name))
         elif isinstance(node, ast.ImportFrom):
             base = home[: len(home) - node.level + 1] if node.level else []
             module = ".".join([*base, *filter(None, [node.module])])
-            if module.split(".")[0] != "sordino":
+            if not is_ours(module):
                 continue
             for alias in node.names:
                 inner = f"{module}.{alias.name}"
@@ -168,16 +188,13 @@ def through_walls() -> list[str]:
 def private_in_tests() -> list[str]:
     """Return the statements of tests that import something private of the library."""
     found = []
-    for file in sorted((ROOT / "tests").rglob("*.py")):
+    for file in (file for tests in TESTS for file in sorted(tests.rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sordino":
+            if isinstance(node, ast.ImportFrom) and is_ours(node.module or ""):
                 steps = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             elif isinstance(node, ast.Import):
                 steps = [
-                    step
-                    for alias in node.names
-                    if alias.name.startswith("sordino.")
-                    for step in alias.name.split(".")
+                    step for alias in node.names if is_ours(alias.name) for step in alias.name.split(".")
                 ]
             else:
                 continue
@@ -350,15 +367,15 @@ def figures() -> dict[str, str]:
     """Return every figure by its name."""
     texts = {module: count(text) for module, text in sources().items()}
     code = sum(len(text.code) for text in texts.values())
-    files, functions, _ = way_of_top()
-    folders = Counter(file.parent.relative_to(SOURCE).as_posix() for file in SOURCE.rglob("*.py"))
+    on_the_way, functions, _ = way_of_top()
+    folders = Counter(file.parent.relative_to(package.parent).as_posix() for package, file in files())
     longest = max(texts, key=lambda module: len(texts[module].code))
     fullest = max(folders, key=lambda folder: folders[folder])
     twice = defined_twice()
     same = letter_equal()
-    outside = sum(not module.startswith("sordino_audit") for module in texts)
+    outside = sum(room_of(module) != AUDITOR.name for module in texts)
     return {
-        "files outside audit, in all": f"{outside}, {len(texts)}",
+        "files outside of the auditor, in all": f"{outside}, {len(texts)}",
         "files in the fullest folder": f"{folders[fullest]} ({fullest})",
         "modules with one importer, a sibling": str(len(with_one_importer())),
         "imports of another package's private modules or names": str(len(through_walls())),
@@ -371,7 +388,7 @@ def figures() -> dict[str, str]:
         "comments per 100 lines of code": f"{100 * sum(text.comments for text in texts.values()) / code:.1f}",
         f"letter-equal pairs of {SAME_LINES} lines or more": f"{len(same)} ({sum(pair[-1] for pair in same)} lines)",
         "names at top level defined in several files": str(len(twice)),
-        "files, functions on the way of `sordino top FILE`": f"{files}, {functions}",
+        "files, functions on the way of `sordino top FILE`": f"{on_the_way}, {functions}",
     }
 
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
+from architecture.figures import files, path_of
 from support.doors import DOORS
 
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src" / "sordino"
-TREES = {
-    path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SRC.rglob("*.py"))
-}
+TREES = {path_of(package, path): ast.parse(path.read_text(encoding="utf-8")) for package, path in files()}
 
 NO_DOORS = {
     "Charge.open": "the ledger's own door: it renews after the draw is durable (tests/noise/test_copies.py)",
@@ -139,7 +134,7 @@ def handed_something_private():
     return {
         name: function
         for path, tree in TREES.items()
-        if not path.startswith("audit/")  # made-up data
+        if not path.startswith("sordino_audit/")  # made-up data
         for name, function in functions(tree)
         if private_parameters(function)
     }

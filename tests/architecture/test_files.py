@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from architecture.figures import count
+from architecture.figures import count, files, path_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src" / "sordino"
-MODULES = sorted(SRC.rglob("*.py"))
+NAMES = {file: path_of(package, file) for package, file in files()}
+MODULES = list(NAMES)
 
 SMELL, LIMIT = 300, 400
 
@@ -29,7 +29,7 @@ MAY_CATCH_EVERYTHING = {
     "ledger/store/postgres.py": "a connection that failed is closed, and the same error goes on",
     "ledger/account/charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
     "ledger/account/charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
-    "audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
+    "sordino_audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "remnants.py": "an error that leaves is swept, and the same error goes on",
     "session/request.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/desk.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",
@@ -51,7 +51,7 @@ ABOVE = re.compile(r"(?<![\w./])(?:\.\./)+[\w.-]*")
 
 
 def name(path):
-    return path.relative_to(SRC).as_posix()
+    return NAMES[path]
 
 
 def kept_files():

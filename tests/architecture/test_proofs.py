@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import sordino
+from architecture.figures import files
 from sordino.claims import Claim
 from sordino.statements.proofs import read_digests
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PROOFS = DOCS / "proofs"
 PAGES = sorted(path for path in PROOFS.glob("*.md") if path.name != "index.md")
-SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))}
+SOURCES = {path: path.read_text(encoding="utf-8") for _, path in files()}
 HOMES_OF_CLAIMS = ("sordino.noise", "sordino.mechanisms", "sordino.estimators", "sordino.cost")
 
 sys.path.insert(0, str(DOCS))
