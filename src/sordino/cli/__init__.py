@@ -19,9 +19,9 @@ from typing import Any
 import click
 
 from sordino import errors
-from sordino.cli._say import say
 from sordino.cli.near import NearGroup
 from sordino.cli.outlet import NotKeptError
+from sordino.cli.stderr import say
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 

@@ -12,10 +12,10 @@ from typing import Any, final
 import click
 
 import sordino_audit as audits
-from sordino.cli._say import say
 from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
 from sordino.cli.output import write_lines
+from sordino.cli.stderr import say
 from sordino.cli.work import show_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
