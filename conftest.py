@@ -20,6 +20,9 @@ settings.register_profile(
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
 
+# What the tests of both trees use.
+pytest_plugins = ["support.commands"]
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # So does `nohup` with hang-ups, which commands are told to honor.

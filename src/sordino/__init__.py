@@ -234,4 +234,11 @@ _HOMES = {
 
 # Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, _load, __dir__ = lazy(__name__, _HOMES)
+
+    def __getattr__(name):
+        if name == "audit":
+            raise AttributeError(
+                "The auditor is a package of its own: pip install 'sordino[audit]' and import sordino_audit."
+            )
+        return _load(name)

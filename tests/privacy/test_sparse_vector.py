@@ -160,7 +160,7 @@ def test_noise_subtracted_from_the_threshold_is_convicted():
     assert audit.exact(subject(subtracted, 1), answers_a=(-1,), answers_b=(0,)).epsilon_at_most == math.inf
 
 
-@pytest.mark.slow  # tests/audit/test_reports.py holds all claims to account
+@pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account
 def test_the_claims_hold_and_are_reached():
     tight, other = audit.run_claims("SparseVector")
     tight.raise_if_broken()

@@ -19,7 +19,7 @@ def test_every_proof_page_belongs_to_an_audited_claim_or_is_listed():
     listed = {each.proof for each in audit.unaudited()}
     pages = {page.name for page in PROOFS.glob("*.md")} - {"index.md"}
     assert pages <= audited | listed, (
-        "say in audit/_unaudited.py why no audit looks at it, or give a claim neighbours"
+        "say in sordino_audit/_unaudited.py why no audit looks at it, or give a claim neighbours"
     )
     assert listed <= pages
 

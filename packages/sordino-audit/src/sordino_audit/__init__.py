@@ -7,6 +7,7 @@ loss; what its upper bounds cover is said in each report.
 
 from __future__ import annotations
 
+from sordino.claims import claims
 from sordino_audit._exact import exact
 from sordino_audit._page import page
 from sordino_audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
@@ -21,7 +22,7 @@ from sordino_audit.continuous.laws import Law
 from sordino_audit.continuous.races import Race
 from sordino_audit.enumeration.laws import Finite
 from sordino_audit.enumeration.subject import Subject
-from sordino_audit.registry import ClaimReport, claims, run_claims
+from sordino_audit.registry import ClaimReport, run_claims
 from sordino_audit.report import Delta, Divergence, ExactReport, Witness
 
 __all__ = [

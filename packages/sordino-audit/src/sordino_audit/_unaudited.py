@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from sordino_audit.registry import claims
+from sordino.claims import claims
 
 
 @final

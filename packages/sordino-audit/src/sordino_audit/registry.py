@@ -1,17 +1,14 @@
-"""The registry of all claims of the library, and one exact audit of each.
+"""One exact audit of each claim of the library.
 
-Claim: none of its own. Every module of mechanisms and estimators ends with its CLAIMS; nothing is listed
-twice.
+Claim: none of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, final
 
-from sordino.claims import Claim
+from sordino.claims import Claim, claims
 from sordino.constraints import shown
 from sordino.cost import Approximate
 from sordino.errors import ClaimBroken, InvalidParameter
@@ -19,7 +16,6 @@ from sordino.releases import plain
 from sordino_audit._exact import exact
 from sordino_audit.report import ExactReport
 
-_CLAIM_PACKAGES = ("sordino.noise", "sordino.cost", "sordino.mechanisms", "sordino.estimators")
 _TIGHT_TOLERANCE = 1e-6
 
 
@@ -98,27 +94,6 @@ def _attains_claim(report: ExactReport) -> bool:
     if report.at_claim is None:
         return any(each.at_least >= each.claimed - _TIGHT_TOLERANCE for each in report.divergences)
     return report.beyond_at_least >= -_TIGHT_TOLERANCE
-
-
-def claims() -> tuple[Claim, ...]:
-    """Return the claims of all modules, in the order of their modules.
-
-    Returns
-    -------
-    tuple of Claim
-
-    Examples
-    --------
-    >>> import sordino_audit as audit
-    >>> [claim.proof for claim in audit.claims() if claim.name == "GaussianMechanism"]
-    ['additive.md']
-    """
-    found: list[Claim] = []
-    for home in _CLAIM_PACKAGES:
-        for module in walk_packages(import_module(home).__path__, f"{home}."):
-            # Modules state claims beside their code, so no list of them has to be kept here.
-            found += getattr(import_module(module.name), "CLAIMS", ())
-    return tuple(found)
 
 
 def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:

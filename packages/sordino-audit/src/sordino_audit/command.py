@@ -21,6 +21,8 @@ from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.sheet import escape_controls
+from sordino_audit.controls.continuous import CONTINUOUS
+from sordino_audit.controls.enumerated import CONTROLS
 
 SAMPLES = 2000
 PLACE = "{}"
@@ -164,10 +166,6 @@ def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
 
 def _judge_controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
-    # Imported here, because only --all needs the controls.
-    from sordino_audit.controls.continuous import CONTINUOUS
-    from sordino_audit.controls.enumerated import CONTROLS
-
     controls = (*CONTROLS, *CONTINUOUS)
     judged = []
     with show_progress(quiet) as progress:

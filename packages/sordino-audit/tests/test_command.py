@@ -53,8 +53,8 @@ def few(monkeypatch):
             "sordino_audit._unaudited.claims",
         ):
             monkeypatch.setattr(place, lambda: claims)
-        monkeypatch.setattr("sordino_audit.controls.enumerated.CONTROLS", CONTROLS[-1:])
-        monkeypatch.setattr("sordino_audit.controls.continuous.CONTINUOUS", ())
+        monkeypatch.setattr("sordino_audit.command.CONTROLS", CONTROLS[-1:])
+        monkeypatch.setattr("sordino_audit.command.CONTINUOUS", ())
 
     return leave
 
@@ -107,8 +107,8 @@ def test_a_broken_claim_ends_with_its_exit_code_after_everything_was_written(sor
 
 def test_a_control_that_is_misjudged_is_a_broken_claim(sordino, monkeypatch):
     wrong = dataclasses.replace(CONTROLS[0], broken=not CONTROLS[0].broken)
-    monkeypatch.setattr("sordino_audit.controls.enumerated.CONTROLS", (wrong,))
-    monkeypatch.setattr("sordino_audit.controls.continuous.CONTINUOUS", ())
+    monkeypatch.setattr("sordino_audit.command.CONTROLS", (wrong,))
+    monkeypatch.setattr("sordino_audit.command.CONTINUOUS", ())
     monkeypatch.setattr("sordino_audit.claims", lambda: audit.registry.claims()[:1])
     result = sordino("audit", "--all")
     assert result.code == 6
