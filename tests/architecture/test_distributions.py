@@ -30,13 +30,6 @@ def test_both_have_the_same_version_and_ask_for_each_other_in_that_version():
     assert CORE["optional-dependencies"]["audit"] == [f"sordino-audit=={version}"]
 
 
-def test_what_the_auditor_needs_the_library_needs_as_well():
-    """So one environment holds both: nothing that is tested with the auditor is missing without it."""
-    assert {one for one in AUDITOR["dependencies"] if not one.startswith("sordino")} <= set(
-        CORE["dependencies"]
-    )
-
-
 def test_no_module_of_the_library_needs_the_auditor():
     modules = [one.name for one in pkgutil.walk_packages(sordino.__path__, "sordino.")]
     code = (
