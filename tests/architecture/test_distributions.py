@@ -30,6 +30,10 @@ def test_both_have_the_same_version_and_ask_for_each_other_in_that_version():
     assert CORE["optional-dependencies"]["audit"] == [f"sordino-audit=={version}"]
 
 
+def test_both_have_the_license():
+    assert (ROOT / "packages/sordino-audit/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_no_module_of_the_library_needs_the_auditor():
     modules = [one.name for one in pkgutil.walk_packages(sordino.__path__, "sordino.")]
     code = (
