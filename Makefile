@@ -43,8 +43,10 @@ $(VENV)/.python:
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.sordino: $(VENV)/.python pyproject.toml constraints.txt
-	$(PIP) --editable .
+# The library and its auditor, which is a distribution of its own.
+AUDITOR := packages/sordino-audit
+$(VENV)/.sordino: $(VENV)/.python pyproject.toml $(AUDITOR)/pyproject.toml constraints.txt
+	$(PIP) --editable . --editable $(AUDITOR)
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.bench $(VENV)/.spark-test: $(VENV)/.%: $(VENV)/.sordino
@@ -142,7 +144,7 @@ types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
 
 audit: $(VENV)/.test
-	$(PYTEST) -n $(JOBS) tests/audit tests/privacy tests/architecture
+	$(PYTEST) -n $(JOBS) $(AUDITOR)/tests tests/privacy tests/architecture
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -20,7 +20,7 @@ MAY_CATCH_EVERYTHING = {
     "ledger/store/postgres.py": "a connection that failed is closed, and the same error goes on",
     "ledger/account/charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
     "ledger/account/charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
-    "audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
+    "sordino_audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "remnants.py": "an error that leaves is swept, and the same error goes on",
     "session/request.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/desk.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",

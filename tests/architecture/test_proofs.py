@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import sordino
+from architecture.source import library
 from sordino.claims import Claim
 from sordino.statements.proofs import read_digests
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PROOFS = DOCS / "proofs"
 PAGES = sorted(path for path in PROOFS.glob("*.md") if path.name != "index.md")
-SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))}
+SOURCES = {name: module.text for name, module in library().items()}
 HOMES_OF_CLAIMS = ("sordino.noise", "sordino.mechanisms", "sordino.estimators", "sordino.cost")
 
 sys.path.insert(0, str(DOCS))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import sordino
+import sordino_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -28,6 +29,7 @@ HEAVY = {
     "rich",
     "scipy",
 }
+NAMES = {name: getattr(sordino, name) for name in sordino.__all__} | {"sordino_audit": sordino_audit}
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -73,8 +75,8 @@ def silent(full, thing):
 def test_every_public_name_is_there_and_documented():
     assert [
         member
-        for name in sordino.__all__
-        for full, thing in public(getattr(sordino, name)).items()
+        for named in NAMES.values()
+        for full, thing in public(named).items()
         for member in silent(full, thing)
     ] == []
 
@@ -92,11 +94,11 @@ def test_a_name_without_documentation_is_found():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sordino.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_its_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=OPTIONS)
-    for full, thing in public(getattr(sordino, name)).items():
+    for full, thing in public(NAMES[name]).items():
         tests = finder.find(thing, full, module=False, globs={})
         if needs_example(thing):
             assert any(test.examples for test in tests), f"{full} shows no example"
@@ -151,7 +153,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_reference_lists_every_public_name():
     page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
     assert {
-        name for name in sordino.__all__ if not re.search(rf"^ *(?:sordino\.)?{name}$", page, re.MULTILINE)
+        name for name in NAMES if not re.search(rf"^ *(?:sordino\.)?{name}$", page, re.MULTILINE)
     } == set()
 
 

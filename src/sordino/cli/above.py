@@ -13,7 +13,6 @@ from typing import Any, Literal, cast, final
 import click
 from click.core import ParameterSource
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import plan_alone, refuse_shape, release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
@@ -36,6 +35,7 @@ from sordino.cli.options import (
     unit_options,
 )
 from sordino.cli.output import write_lines
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import (
     choose_entropy,

@@ -6,10 +6,10 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sordino.cli._say import say
 from sordino.cli.consent import MOST_EPSILON, require_consent
 from sordino.cli.options import RunOptions, is_quiet, list_given
 from sordino.cli.output import write_sheet
+from sordino.cli.stderr import say
 from sordino.cli.work import open_account
 from sordino.errors import InvalidParameter
 from sordino.releases import plain

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import click
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
@@ -20,6 +19,7 @@ from sordino.cli.options import (
     run_options,
     take,
 )
+from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, DRY, choose_entropy, open_account, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from sordino.cli._say import PatientStream, say
 from sordino.cli.options import (
     LabelOptions,
     RunOptions,
@@ -19,6 +18,7 @@ from sordino.cli.options import (
     list_given,
     require_one,
 )
+from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
