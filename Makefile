@@ -30,10 +30,10 @@ help:
 	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
-	@echo "make lint      style and layers       make types      mypy --strict"
+	@echo "make lint      style, layers, limits  make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
-	@echo "make house     figures of the source: files, walls, lines, what is written twice"
+	@echo "make house     figures of the source, their limits, and what they shall fall to"
 	@echo "make clean     remove whatever make made"
 
 # ---- installations: one stamp for each set of requirements ------------------------------------------------------------
@@ -128,11 +128,15 @@ soak: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m soak charges --minutes $(HALF) $(if $(SEED),--seed $(SEED))
 	PYTHONPATH=tests $(BIN)/python -m soak commands --minutes $(HALF) $(if $(SEED),--seed $(SEED))
 
+# The ratchet: what each figure of the source may come to.
+LIMITS := PYTHONPATH=tests $(BIN)/python -m architecture.limits
+
 lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) -q -rP tests/architecture/test_files.py
+	$(LIMITS)
+	$(PYTEST) -q tests/architecture/test_files.py
 
 types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
@@ -145,7 +149,7 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 house: $(VENV)/.test
-	$(BIN)/python tests/architecture/figures.py
+	$(LIMITS) --all
 
 bench: $(VENV)/.bench $(VENV)/.test $(VENV)/.spark-test
 	PYTHONPATH=tests $(BIN)/python -m benchmarks

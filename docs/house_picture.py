@@ -28,7 +28,7 @@ def layers() -> list[list[str]]:
     """Return the layers from the top down, as the contract of the import linter states them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    known = {module.split(".")[1] for module in figures.sources() if module != "sordino"}
+    known = {module.split(".")[1] for module in figures.library() if module.startswith("sordino.")}
     rows = [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
     return [[name for name in row if name in known and not name.startswith("_")] for row in rows]
 
@@ -37,9 +37,9 @@ def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
     """Return which package imports which, without the arrows that follow from two others."""
     drawn = {name for row in rows for name in row}
     needs: dict[str, set[str]] = defaultdict(set)
-    for one in figures.imports():
+    for module, one in figures.imports():
         importer, imported = (
-            name.split(".")[1] if "." in name else "" for name in (one.importer, one.module)
+            name.split(".")[1] if name.startswith("sordino.") else "" for name in (module.name, one.module)
         )
         if importer != imported and {importer, imported} <= drawn:
             needs[importer].add(imported)
@@ -61,7 +61,7 @@ def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
 
 def files_of(name: str) -> int:
     """Return how many files a package has."""
-    return sum(module.split(".")[1:2] == [name] for module in figures.sources())
+    return sum(module.split(".")[:2] == ["sordino", name] for module in figures.library())
 
 
 def picture() -> str:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from architecture.figures import SOURCE
+from architecture.source import SOURCE
 from sordino.session.above import AboveRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.local import RandomizeRequest
