@@ -220,7 +220,7 @@ def _circles(needs: dict[str, set[str]]) -> list[tuple[str, ...]]:
 
 
 def private_imports() -> Figure:
-    """Imports of names of another file, or of modules of another package, that begin with an underscore.
+    """Imports of another file's names, or another package's modules, that begin with an underscore.
 
     Such a module belongs to the folder that holds it, and to whatever lies below that folder.
     """
@@ -283,7 +283,7 @@ def names_defined_twice() -> Figure:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 files[node.name].add(module.place)
     twice = sorted((-len(places), name) for name, places in files.items() if len(places) > 1)
-    return listed(f"{name} in {-many} files: {', '.join(sorted(files[name]))}" for many, name in twice)
+    return listed(f"{name} in {-n} files: {', '.join(sorted(files[name]))}" for n, name in twice)
 
 
 def equal_lines() -> Figure:
