@@ -23,7 +23,7 @@ from architecture import figures
 from architecture.figures import Figure
 
 LIMITS = Path(__file__).with_name("limits.toml")
-SHOWN, WIDTH = 6, 96
+SHOWN, WIDTH = 6, 120
 
 
 class Limit(TypedDict):
@@ -114,7 +114,8 @@ def main(arguments: list[str]) -> int:
         for line in [*fallen(measured, limits), *(wrong := list(passed(measured, limits)))]:
             print(line)
         if wrong:
-            print(f"Whoever raises a limit says why in the same commit: {LIMITS.name}.")
+            print("All places of one: PYTHONPATH=tests python -m architecture.limits NAME")
+            print(f"Whoever raises a limit says why in the same commit: {LIMITS.name}")
         return bool(wrong)
     return 0
 
