@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import final
 
-from sordino.errors import LedgerError
 from sordino.ledger.renyi import LARGEST
 
 VERSION = 5
@@ -142,23 +141,6 @@ TABLES = (
     PRIMARY KEY (charge, part)
 )""",
 )
-
-
-def check_schema(version: int, url: str) -> None:
-    """Raise `LedgerError` for a ledger of a schema that this version of sordino does not know."""
-    if OLDEST <= version <= VERSION:
-        return
-    # A newer schema may mean something else by the same columns, so it is not even read.
-    remedy = (
-        "use a newer sordino."
-        if version > VERSION
-        else f"make an account in it with an older sordino that knows schema {OLDEST}, which brings it up to "
-        "date. It was left as it is."
-    )
-    raise LedgerError(
-        f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas {OLDEST} to "
-        f"{VERSION}; {remedy}"
-    )
 
 
 @final

@@ -22,10 +22,9 @@ from sordino.ledger.schema import (
     TABLES,
     VERSION,
     Operation,
-    check_schema,
     rendered,
 )
-from sordino.ledger.store.store import Rows, TryAgainError
+from sordino.ledger.store.store import Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
 from sordino.sheet import MOST_CHARACTERS
 

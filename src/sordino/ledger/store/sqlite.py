@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.history import chained
-from sordino.ledger.schema import VERSION, Operation, check_schema, rendered
+from sordino.ledger.schema import VERSION, Operation, rendered
 from sordino.ledger.store.backup import back_up, is_whole
 from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
 from sordino.ledger.store.sqlite_schema import (
@@ -45,7 +45,7 @@ from sordino.ledger.store.sqlite_schema import (
     stand_in_for_newer,
     version_of,
 )
-from sordino.ledger.store.store import Rows
+from sordino.ledger.store.store import Rows, check_schema
 from sordino.process import Process, close_before_fork
 
 # Seconds: how long a lock is waited for, and how often it is looked at.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from sordino.errors import LedgerError
-from sordino.ledger.schema import READING_COLUMN, TABLES, VERSION, check_schema, rendered
+from sordino.ledger.schema import READING_COLUMN, TABLES, VERSION, rendered
 from sordino.ledger.store.journal import APPLICATION
+from sordino.ledger.store.store import check_schema
 
 # A second guard beside the hashes. Whoever may write the file can drop the triggers.
 _APPEND_ONLY = tuple(

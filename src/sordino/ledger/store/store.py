@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from sordino.constraints import text
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.schema import Operation
+from sordino.ledger.schema import OLDEST, VERSION, Operation
 
 _Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
@@ -59,6 +59,23 @@ class Store(Protocol):
     def permit(self, role: str) -> None:
         """Allow a role to charge, and nothing else."""
         ...
+
+
+def check_schema(version: int, url: str) -> None:
+    """Raise `LedgerError` for a ledger of a schema that this version of sordino does not know."""
+    if OLDEST <= version <= VERSION:
+        return
+    # A newer schema may mean something else by the same columns, so it is not even read.
+    remedy = (
+        "use a newer sordino."
+        if version > VERSION
+        else f"make an account in it with an older sordino that knows schema {OLDEST}, which brings it up to "
+        "date. It was left as it is."
+    )
+    raise LedgerError(
+        f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas {OLDEST} to "
+        f"{VERSION}; {remedy}"
+    )
 
 
 def store_at(url: str) -> Store:
