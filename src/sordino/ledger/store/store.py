@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from sordino.constraints import text
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import schema
 from sordino.ledger.schema import OLDEST, VERSION, Operation
@@ -17,10 +15,6 @@ _Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
 PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
 _FIRST_WAIT = 0.05
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_NOT_A_PATH = re.compile(
-    r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE
-)
 
 
 class TryAgainError(LedgerError):
@@ -76,30 +70,6 @@ def check_schema(version: int, url: str) -> None:
         f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas {OLDEST} to "
         f"{VERSION}; {remedy}"
     )
-
-
-def store_at(url: str) -> Store:
-    """Return the store that a url means."""
-    named = text(url, "url")
-    scheme, mark, _ = named.partition("://")
-    if mark and scheme.lower() in {"postgresql", "postgres"}:
-        from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
-
-        return PostgresStore(named)
-    # Such a text would otherwise become the name of a file, with a password in it.
-    if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
-        raise LedgerError(
-            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
-            "got something else, which is not shown because it may hold a password."
-        )
-    if mark:
-        # Only the scheme is named: an address may hold a password.
-        raise LedgerError(
-            f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither."
-        )
-    from sordino.ledger.store.sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
-
-    return SqliteStore(named)
 
 
 def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *, account: str) -> bool:
