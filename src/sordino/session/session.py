@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from sordino.constraints import Number
 from sordino.remnants import no_remnants
-from sordino.session.above import AboveRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.request import Progress
 from sordino.session.results import AboveItems, Count, Histogram, TopItems, TopSetItems
 from sordino.session.session_base import SessionBase
-from sordino.session.top_k import TopKRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -205,6 +203,8 @@ class Session(SessionBase):
         DataSourceError
             One constant sentence if the engine fails after the charge.
         """
+        from sordino.session.top_k import TopKRequest  # noqa: PLC0415 - counts need not load it
+
         return self._do(
             TopKRequest(
                 item=item,
@@ -307,6 +307,8 @@ class Session(SessionBase):
         InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
             As for `top_k`.
         """
+        from sordino.session.above import AboveRequest  # noqa: PLC0415 - counts need not load it
+
         return self._do(
             AboveRequest(
                 item=item,

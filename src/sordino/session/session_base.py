@@ -13,7 +13,6 @@ from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
-from sordino.session.above import build_watch
 from sordino.session.desk import Batch, Desk
 from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
 from sordino.session.request import Progress, R, Request
@@ -382,6 +381,8 @@ class SessionBase:
                 "Session.watch must be called outside a batch, which is charged only when it has ended."
             )
         asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
+        from sordino.session.above import build_watch  # noqa: PLC0415 - counts need not load it
+
         mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})

@@ -16,10 +16,8 @@ from sordino.data.csv.header import advise_delimiter, find_clear_names
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
 from sordino.data.csv.reader import open_csv
-from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
 from sordino.data.sources.files import find_files
 from sordino.data.sources.memory import Limits, read_limit
-from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
 from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
@@ -190,6 +188,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             required=database.required,
         )
     if colon and scheme == "excel":
+        # Here, and so with servers below: most sources need none of these.
+        from sordino.data.excel.workbook import DROPPED_ROWS, open_excel  # noqa: PLC0415
+
         file, sheet = excel_parts(path)
         where = Path(_make_absolute(file))
         cells, columns = open_excel(str(where), sheet, form)
@@ -268,6 +269,8 @@ def _open_server_table(path: str) -> Source:
     if path.startswith(SPARK_SCHEME):
         spark, columns, spark_identity = open_spark_table(path)
         return _make_spark_source(spark, spark_identity, columns)
+    from sordino.data.sources.postgres import open_postgres  # noqa: PLC0415
+
     # The server says which table it is, because an address has many spellings (docs/decisions/0016).
     server, columns, identity = open_postgres(path)
     return Source(
