@@ -32,10 +32,10 @@ help:
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make mutants   small wrong changes of the source, each of which a test must convict; MUTANTS='NAME NAME' for some of them"
-	@echo "make lint      style and layers       make types      mypy --strict"
+	@echo "make lint      style, layers, limits  make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
-	@echo "make house     figures of the source: files, walls, lines, what is written twice"
+	@echo "make house     figures of the source, their limits, and what they shall fall to"
 	@echo "make clean     remove whatever make made"
 
 # ---- installations: one stamp for each set of requirements ------------------------------------------------------------
@@ -45,8 +45,10 @@ $(VENV)/.python:
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.sordino: $(VENV)/.python pyproject.toml constraints.txt
-	$(PIP) --editable .
+# The library and its auditor, which is a distribution of its own.
+AUDITOR := packages/sordino-audit
+$(VENV)/.sordino: $(VENV)/.python pyproject.toml $(AUDITOR)/pyproject.toml constraints.txt
+	$(PIP) --editable . --editable $(AUDITOR)
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.bench $(VENV)/.spark-test: $(VENV)/.%: $(VENV)/.sordino
@@ -133,24 +135,28 @@ soak: $(VENV)/.test
 mutants: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m mutants --processes $(JOBS) $(MUTANTS)
 
+# The ratchet: what each figure of the source may come to.
+LIMITS := PYTHONPATH=tests $(BIN)/python -m architecture.limits
+
 lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) -q -rP tests/architecture/test_files.py
+	$(LIMITS)
+	$(PYTEST) -q tests/architecture/test_files.py
 
 types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
 
 audit: $(VENV)/.test
-	$(PYTEST) -n $(JOBS) tests/audit tests/privacy tests/architecture
+	$(PYTEST) -n $(JOBS) $(AUDITOR)/tests tests/privacy tests/architecture
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 house: $(VENV)/.test
-	$(BIN)/python tests/architecture/figures.py
+	$(LIMITS) --all
 
 bench: $(VENV)/.bench $(VENV)/.test $(VENV)/.spark-test
 	PYTHONPATH=tests $(BIN)/python -m benchmarks

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 import time
 
+import sordino_audit as audit
 from benchmarks.measuring import table, verdict
-from sordino import COUNTING, NoisyTopK, Sensitivity, audit
-from sordino.audit.controls.continuous import CONTINUOUS
-from sordino.audit.controls.enumerated import CONTROLS
+from sordino import COUNTING, NoisyTopK, Sensitivity
+from sordino_audit.controls.continuous import CONTINUOUS
+from sordino_audit.controls.enumerated import CONTROLS
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CASES = (

@@ -6,8 +6,9 @@ import time
 import warnings
 from importlib.metadata import version
 
+import sordino_audit as audit
 from benchmarks.measuring import table
-from sordino import COUNTING, ExponentialMechanism, LaplaceMechanism, NoisyTopK, PermuteAndFlip, audit
+from sordino import COUNTING, ExponentialMechanism, LaplaceMechanism, NoisyTopK, PermuteAndFlip
 from sordino.cost import ZCDP, Pure
 
 SAMPLES, CONFIDENCE = 200_000, 0.9999

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+import sordino_audit as audit
 from benchmarks.measuring import table, verdict
 from sordino import (
     COUNTING,
@@ -21,11 +22,10 @@ from sordino import (
     Seeded,
     Sensitivity,
     SparseVector,
-    audit,
 )
-from sordino.audit import Subject
-from sordino.audit.controls.enumerated import CONTROLS
 from sordino.cost import Pure
+from sordino_audit import Subject
+from sordino_audit.controls.enumerated import CONTROLS
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 BATCH, CONFIDENCE = 1000, 0.999

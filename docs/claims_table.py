@@ -9,8 +9,9 @@ import json
 import math
 from pathlib import Path
 
-from sordino.audit import ClaimReport, ExactReport, claims, run_claims
+from sordino.claims import claims
 from sordino.cost import Approximate, ApproximateZCDP
+from sordino_audit import ClaimReport, ExactReport, run_claims
 
 PAGE = Path(__file__).with_name("reference") / "claims.md"
 THEOREMS = Path(__file__).parents[1] / "src" / "sordino" / "report" / "theorems.json"

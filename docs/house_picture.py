@@ -15,32 +15,42 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = Path(__file__).with_name("explanation") / "architecture.svg"
 
 sys.path.insert(0, str(ROOT / "tests"))
-from architecture import figures  # noqa: E402  (it counts what is drawn here)
+from architecture.figures import imports  # noqa: E402  (it counts what is drawn here)
+from architecture.source import library  # noqa: E402
 
 BOX_WIDTH, BOX_HEIGHT, GAP, ROW, MARGIN = 150, 44, 70, 84, 24
 """Sizes in pixels: a box, the gap between two of them, from one layer to the next, around everything."""
 
+AUDITOR = "sordino_audit"
 EVERYWHERE = frozenset({"constraints", "errors", "remnants"})
 """What every package may use is drawn without arrows: they would hide the others."""
 
 
 def layers() -> list[list[str]]:
-    """Return the layers from the top down, as the contract of the import linter states them."""
+    """Return the layers from the top down, as the contract of the import linter states them.
+
+    The auditor is a package of its own, and nothing imports it.
+    """
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    known = {module.split(".")[1] for module in figures.sources() if module != "sordino"}
+    known = {room_of(module) for module in library()}
     rows = [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
-    return [[name for name in row if name in known and not name.startswith("_")] for row in rows]
+    drawn = [[name for name in row if name in known and not name.startswith("_")] for row in rows]
+    return [[AUDITOR], *drawn]
+
+
+def room_of(module: str) -> str:
+    """Return the package of the library that a module is in, or the auditor; nothing of the library itself."""
+    top, *rest = module.split(".")
+    return top if top == AUDITOR else "".join(rest[:1]) if top == "sordino" else ""
 
 
 def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
     """Return which package imports which, without the arrows that follow from two others."""
     drawn = {name for row in rows for name in row}
     needs: dict[str, set[str]] = defaultdict(set)
-    for one in figures.imports():
-        importer, imported = (
-            name.split(".")[1] if "." in name else "" for name in (one.importer, one.module)
-        )
+    for module, one in imports():
+        importer, imported = room_of(module.name), room_of(one.module)
         if importer != imported and {importer, imported} <= drawn:
             needs[importer].add(imported)
 
@@ -61,7 +71,7 @@ def arrows(rows: list[list[str]]) -> set[tuple[str, str]]:
 
 def files_of(name: str) -> int:
     """Return how many files a package has."""
-    return sum(module.split(".")[1:2] == [name] for module in figures.sources())
+    return sum(room_of(module) == name for module in library())
 
 
 def picture() -> str:

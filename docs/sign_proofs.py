@@ -87,7 +87,7 @@ def _names(statement: ast.stmt) -> list[str]:
 def definitions(root: Path = ROOT) -> dict[str, list[Definition]]:
     """Return what the source defines, by name."""
     known: dict[str, list[Definition]] = defaultdict(list)
-    for file in sorted((root / "src").rglob("*.py")):
+    for file in sorted([*root.glob("src/**/*.py"), *root.glob("packages/*/src/**/*.py")]):
         for name, digest in digests(file.read_text(encoding="utf-8")):
             known[name].append(Definition(file.relative_to(root).as_posix(), digest))
     return dict(known)

@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sordino import PrivacyUnit, Seeded, Session, audit
-from sordino.audit import Subject
+import sordino_audit as audit
+from sordino import PrivacyUnit, Seeded, Session
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino_audit import Subject
 
 BASE = ("u0,tea", "u1,rice", "u2,tea", "u0,tea")
 ONE_UNIT = {

@@ -74,7 +74,7 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     session.keep(release)
     again = ledger.read_release(release.receipt.id)
     told, facts = release.to_dict(), again.facts
-    assert facts["release"] == told["type"]
+    assert facts["figure"] == told["population"]["figure"]
     assert (facts["id"], facts["account"], facts["time"]) == tuple(
         told["receipt"][n] for n in ("id", "account", "time")
     )
@@ -86,7 +86,8 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     table = printed(ledger, release.receipt.id, capsys, "table")
     assert f"Charge: {release.receipt.id} of account orders" in table
     if "rows" in told and "group" not in name:
-        assert again.rows == told["rows"]
+        assert len(again.rows) == len(told["rows"])
+        assert all(row.items() <= own.items() for row, own in zip(again.rows, told["rows"], strict=True))
     elif "group" not in name:
         ones = release if isinstance(release, sd.QuantileValues) else (release,)
         assert [row["estimate"] for row in again.rows] == [one.estimate for one in ones]
@@ -136,7 +137,7 @@ def test_releases_of_a_batch_are_parts_of_one_charge(session, ledger, capsys):
     session.keep(top)
     key = total.receipt.id
     assert key == top.receipt.id
-    assert [ledger.read_release(key, part=n).facts["release"] for n in (1, 2)] == ["ClippedValue", "TopItems"]
+    assert [ledger.read_release(key, part=n).facts["release"] for n in (1, 2)] == ["sum", "top"]
     assert len(batch.asked) == ledger.charge(key).kept == 2
 
 

@@ -85,20 +85,9 @@ MADE = {
     "arrow, NaN": lambda _, table: (with_nan(table), None),
     "polars, NaN": lambda _, table: (pl.from_arrow(with_nan(table)), None),
     "parquet, NaN": lambda folder, table: (made(folder, "parquet", with_nan(table)), None),
-    "datafusion, NaN": lambda folder, table: (made(folder, "datafusion", with_nan(table)), None),
     **{
         kind: lambda folder, table, kind=kind: (made(folder, kind, table), None)
-        for kind in (
-            "csv",
-            "parquet",
-            "duckdb",
-            "relation",
-            "polars",
-            "lazy",
-            "pandas",
-            "arrow",
-            "datafusion",
-        )
+        for kind in ("csv", "parquet", "duckdb", "relation", "polars", "lazy", "pandas", "arrow")
     },
 }
 
@@ -134,7 +123,7 @@ def test_the_same_table_has_the_same_figures_from_every_source(tmp_path, kind, a
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "numpy", "postgres, NaN", "datafusion, NaN"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "numpy", "postgres, NaN"])
 def test_so_it_is_of_units_in_groups_and_beside_a_predicate(tmp_path, kind, adjacency):
     source, form = MADE[kind](tmp_path, TABLE)
     unit = PrivacyUnit("user", max_rows=1, adjacency=adjacency)

@@ -146,42 +146,6 @@ def test_what_cannot_be_is_refused_before_the_charge(tmp_path, options, message)
     assert len(list(ledger.history())) == 1, "the account was made, and nothing else"
 
 
-@pytest.mark.parametrize(
-    ("budget", "options", "expected"),
-    [
-        (None, {}, "gaps"),
-        (None, {"method": "histogram"}, "histogram"),
-        # Gaussian noise is not refined, and on accounts of rhos nothing is: nothing speaks for gaps.
-        (None, {"measure_noise": "gaussian"}, "histogram"),
-        ({}, {}, "gaps"),
-        ({"delta": 1e-6}, {}, "gaps"),
-        ({"delta": 1e-6, "meter": "zcdp"}, {}, "histogram"),
-    ],
-)
-def test_with_a_ladder_gaps_are_taken_where_the_measurement_can_be_refined(
-    tmp_path, budget, options, expected
-):
-    payer = {}
-    if budget is not None:
-        about = {"adjacency": "add-remove", "unit": sd.PrivacyUnit("user"), "source": "name:t"}
-        budget = sd.Budget(epsilon=9, **budget)
-        payer = {"ledger": sd.Ledger.create(tmp_path / "l.db", account="a", budget=budget, **about)}
-    asked = session(ladder=sd.Ladder(growth=2, looks=3), name="t", **payer)
-    release = asked.top_k("item", k=3, epsilon=1, domain=LABELS, **options)
-    assert release.method == expected
-
-
-def test_with_a_ladder_items_above_a_threshold_are_found_as_without():
-    """Neither way keeps anything that could be refined, so that none is better for it."""
-    asked = session(ladder=sd.Ladder(growth=2, looks=3))
-    for options in ({}, {"method": "gaps", "measure_share": 0.5}):
-        release = asked.above("item", threshold=150, positives=3, epsilon=2, domain=LABELS, **options)
-        assert release.method == options.get("method", "histogram")
-        assert release.confidence == 0.95
-        with pytest.raises(sd.InvalidParameter, match="refine.release must be"):
-            asked.refine(release, epsilon=1)
-
-
 @pytest.mark.parametrize("name", ["top_k.measure_noise", "above.measure_noise", "histogram.noise"])
 def test_what_is_refused_is_called_by_the_name_of_the_parameter(name):
     pure = SimpleNamespace(price=Price(Meter("pure")), salt=lambda: b"0" * 16)

@@ -352,16 +352,14 @@ def test_gaussian_noise_that_was_asked_for_by_name_is_taken(method, adjacency):
         ({"measure_noise": "gaussian"}, 1),
         ({"measure_noise": "laplace", "method": "histogram"}, 1),
         ({}, None),
-        ({"ladder": sd.Ladder(growth=2, looks=3)}, 1),
         ({"domain": ["ä", "b", "B"]}, 1),
         ({"domain": ["ä", "b", "B"], "as_set": True}, 1),
     ],
 )
 def test_a_guess_that_decides_nothing_is_refused(options, most):
-    asked = session(table(SIZES), most=most, ladder=options.get("ladder"))
-    more = {name: value for name, value in options.items() if name != "ladder"}
+    asked = session(table(SIZES), most=most)
     with pytest.raises(sd.InvalidParameter, match=r"top_k.kth_count (must not|belongs to)"):
-        asked.top_k("item", **{"k": 2, "epsilon": 1, "domain": UNLISTED, "kth_count": 100} | more)
+        asked.top_k("item", **{"k": 2, "epsilon": 1, "domain": UNLISTED, "kth_count": 100} | options)
 
 
 @pytest.mark.parametrize("guess", [-1, math.nan, "many"])
@@ -378,41 +376,6 @@ def test_gaussian_noise_is_refused_where_labels_are_selected(options, most):
         session(table(SIZES), most=most).top_k(
             "item", k=2, epsilon=1, domain=UNLISTED, measure_noise="gaussian", **options
         )
-
-
-def test_with_a_ladder_labels_are_selected_so_that_their_measurement_can_be_refined():
-    asked = session(table(SIZES), ladder=sd.Ladder(growth=2, looks=3), entropy=sd.Seeded(3))
-    rough = asked.top_k("item", k=4, epsilon=2, domain=UNLISTED)
-    assert rough.method == "gaps"
-    assert (
-        rough.why == "Only what is measured after a selection can be refined, and this session has a ladder."
-    )
-    assert rough.confidence == 0.975
-    finer = rough.refine(epsilon=Fraction(6, 10))
-    assert [row.item for row in finer] == [row.item for row in rough]
-    assert finer.cost.pure() == Fraction(6, 10)
-    # 1.4 for the selection, whose delta is 1e-6, and twice .6 for both looks.
-    assert finer.total.epsilon(Fraction(1, 10**6)) == 2.6
-    assert finer.label_threshold == rough.label_threshold
-    # What has selected by its own noise, and what was never measured, is not kept.
-    for options in ({"method": "histogram"}, {"selection_share": 1}):
-        release = asked.top_k("item", k=4, epsilon=2, domain=UNLISTED, **options)
-        assert release.confidence == 0.95
-        with pytest.raises(sd.InvalidParameter, match="refine.release must be"):
-            release.refine(epsilon=1)
-
-
-def test_an_account_pays_for_the_finest_measurement_once(tmp_path):
-    ledger = account(tmp_path / "l.db", delta=1e-5, failures=5e-6)
-    asked = session(table(SIZES), ledger=ledger, name="t", ladder=sd.Ladder(growth=2, looks=3))
-    rough = asked.top_k("item", k=4, epsilon=1, domain=UNLISTED)
-    assert [row.item for row in rough] == ["ä", "b", "B", "b "]
-    rough.refine(epsilon=Fraction(3, 10))
-    spent = ledger.statement().to_dict()["renyi"]["exact"]
-    # .7 for the selection, and twice .3 for both looks; the delta is that of the selection.
-    assert Fraction(spent["epsilon_spent"]) == Fraction(13, 10)
-    assert Fraction(spent["failures_spent"]) == Fraction(1, 10**6)
-    assert ledger.verify().sound
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])

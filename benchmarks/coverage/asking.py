@@ -96,18 +96,9 @@ class Asked:
         return None
 
     @property
-    def memory(self):
-        """Nothing is refined."""
-        return None
-
-    @property
     def asked(self):
         """Nothing is measured again."""
         return None
-
-    def find_confidence(self, _mechanism):
-        """Each interval is that of a single look."""
-        return request.CONFIDENCE
 
     def salt(self):
         """The steps of a request ask the table for it."""

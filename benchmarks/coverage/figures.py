@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from benchmarks.coverage.tables import (
     salts,
 )
 from benchmarks.coverage.trials import Tally, holds
-from sordino.cli.numbers import _describe_figure
+from sordino.releases import plain
 from sordino.session.numbers import MeanRequest, QuantileRequest, SumRequest, VarianceRequest
+from sordino.session.whom import find_population
 
 RUNS, SALTS = 300, 2
 CONFIDENCE = 0.95
@@ -116,7 +116,7 @@ def add_quantiles(tallies, release, rows, _all_rows, group, asked):
 
 def add_figure(tallies, release, rows, all_rows, group, asked):
     """Count what is said of a sum, a mean or a variance."""
-    kind, most = asked.request.name, asked.unit.max_rows
+    kind = asked.request.name
     bounds = getattr(asked.request, "bounds", None)
     clipped = np.clip(rows.numbers, *release.clip)
     truth = figure(kind, clipped)
@@ -125,11 +125,10 @@ def add_figure(tallies, release, rows, all_rows, group, asked):
     tallies[CLIPPED].add(group, holds(release.low, release.high, truth), CONFIDENCE)
     if bounds is not None:
         return
-    shown = SimpleNamespace(bounded=None, unit=SimpleNamespace(max_rows=most))
-    row = _describe_figure(kind, release, shown)
-    tallies[TRUE].add(
-        group, holds(row["true_low"], row["true_high"], figure(kind, all_rows.numbers)), CONFIDENCE
-    )
+    # What is known of all rows follows from which of them count, as a session says it.
+    release.take_population(find_population(asked.request, asked.unit, None, ()))
+    held = holds(plain(release.true_low), plain(release.true_high), figure(kind, all_rows.numbers))
+    tallies[TRUE].add(group, held, CONFIDENCE)
 
 
 def figure(kind, values):

@@ -13,7 +13,6 @@ from sordino._version import __version__ as __version__
 if TYPE_CHECKING:
     from sordino import (
         accounting as accounting,
-        audit as audit,
         cost as cost,
         genomics as genomics,
         plan as plan,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
         ClippedValue as ClippedValue,
         ClippedVariance as ClippedVariance,
         Estimates as Estimates,
-        Ladder as Ladder,
         NumbersShare as NumbersShare,
         Quantile as Quantile,
         QuantileEnds as QuantileEnds,
@@ -96,7 +94,6 @@ if TYPE_CHECKING:
         NoisyTopK as NoisyTopK,
         PermuteAndFlip as PermuteAndFlip,
         RandomizedResponse as RandomizedResponse,
-        RefinedLaplace as RefinedLaplace,
         SmoothMechanism as SmoothMechanism,
         SmoothSelection as SmoothSelection,
         SmoothStepSelection as SmoothStepSelection,
@@ -128,7 +125,6 @@ if TYPE_CHECKING:
 # Type checkers read the imports above, and Python this table; a test compares the two.
 _HOMES = {
     "accounting": ("accounting",),
-    "audit": ("audit",),
     "cost": ("cost",),
     "data": ("CsvFormat", "Domain", "PrivacyUnit"),
     "entropy": ("SYSTEM", "Entropy", "Seeded"),
@@ -158,7 +154,6 @@ _HOMES = {
         "ClippedValue",
         "ClippedVariance",
         "Estimates",
-        "Ladder",
         "Quantile",
         "NumbersShare",
         "QuantileEnds",
@@ -201,7 +196,6 @@ _HOMES = {
         "NoisyTopK",
         "PermuteAndFlip",
         "RandomizedResponse",
-        "RefinedLaplace",
         "SmoothMechanism",
         "SmoothSelection",
         "SmoothStepSelection",
@@ -236,4 +230,11 @@ _HOMES = {
 
 # Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, _load, __dir__ = lazy(__name__, _HOMES)
+
+    def __getattr__(name):
+        if name == "audit":
+            raise AttributeError(
+                "The auditor is a package of its own: pip install 'sordino[audit]' and import sordino_audit."
+            )
+        return _load(name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, final
 
 from sordino.errors import InvalidParameter
@@ -10,6 +12,8 @@ from sordino.sensitivity import Sensitivity
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 """Where most claims are attained: one unit moves each answer by a step, and two of them apart by two."""
+
+_CLAIM_PACKAGES = ("sordino.noise", "sordino.cost", "sordino.mechanisms", "sordino.estimators")
 
 
 @final
@@ -48,3 +52,24 @@ class Claim:
             raise InvalidParameter(
                 "Claim.tight must be False where no neighbours show where the loss is attained."
             )
+
+
+def claims() -> tuple[Claim, ...]:
+    """Return the claims of all modules, in the order of their modules.
+
+    Returns
+    -------
+    tuple of Claim
+
+    Examples
+    --------
+    >>> from sordino.claims import claims
+    >>> [claim.proof for claim in claims() if claim.name == "GaussianMechanism"]
+    ['additive.md']
+    """
+    found: list[Claim] = []
+    for home in _CLAIM_PACKAGES:
+        for module in walk_packages(import_module(home).__path__, f"{home}."):
+            # Modules state claims beside their code, so no list of them has to be kept here.
+            found += getattr(import_module(module.name), "CLAIMS", ())
+    return tuple(found)

@@ -39,6 +39,12 @@ class Population:
         The declared range of the figure.
     left_out : tuple of str
         Which rows do not count, by rules that look at one row alone.
+    k, most_groups : int or None
+        How many labels, or groups, were asked for at most.
+    unlisted : bool
+        Whether nobody listed the labels.
+    share_refused : bool
+        Whether nothing was to be spent on how many rows have a number.
 
     Examples
     --------
@@ -65,6 +71,10 @@ class Population:
     lower: float | None = None
     bounds: tuple[float, float] | None = None
     left_out: tuple[str, ...] = ()
+    k: int | None = None
+    most_groups: int | None = None
+    unlisted: bool = False
+    share_refused: bool = False
 
     @property
     def counted(self) -> Literal["rows", "units", "items"] | None:

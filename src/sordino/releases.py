@@ -98,7 +98,7 @@ class Release(Tabular):
     receipt : Receipt or None
         Of a release of a session, where the ledger has its charge. A mechanism alone gives none.
     total : Cost or None
-        Of a release that refines another one: what all of it cost together, `cost` being what this one adds.
+        Of a release that measures another one again: what all looks cost; `cost` is that of the last one.
     population : Population or None
         Of a release of a session: whom it protects, and which rows count in it. A mechanism alone knows none.
     """
@@ -121,7 +121,7 @@ class Release(Tabular):
     def __repr__(self) -> str:
         # What is simulated protects nobody, so that is said first.
         shown = {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
-        # What is added is not what was spent: both are said.
+        # What the last look cost is not what all have: both are said.
         return pictured(self, shown if self.total is None else shown | {"total": self.total})
 
     def _own(self) -> dict[str, Any]:

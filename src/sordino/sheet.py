@@ -20,6 +20,7 @@ SCHEMA = 1
 """The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
 FORM = 2
 """The highest number of the form of a sheet; one of a higher number is refused, not guessed at."""
+SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 MOST_CHARACTERS = 1 << 26
 """Of the text of a sheet that is kept: about half a million rows."""
 
@@ -141,17 +142,17 @@ _UNREADABLE = (
 def list_facts(
     kind: str,
     release: Any,
-    receipt: Receipt,
+    receipt: Receipt | None,
     *,
-    unit: str,
-    adjacency: str,
+    unit: str | None,
+    adjacency: str | None,
     max_rows: int | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """Return what every release says about itself to programs; of `more`, what is None is left out."""
     return {
         "release": kind,
-        **receipt.to_dict(),
+        **({} if receipt is None else receipt.to_dict()),
         **list_spent(release.cost),
         "mechanisms": list_mechanisms(release.mechanism),
         "adjacency": adjacency,
@@ -221,6 +222,11 @@ def describe_spent(facts: Mapping[str, Any]) -> str:
         return f"rho {facts['rho']:.6g}{fails} (its noise has no epsilon at delta 0)"
     fails = f", delta {facts['delta']:.12g}" if facts["delta"] else ""
     return f"epsilon {facts['epsilon']:.12g}{fails}"
+
+
+def list_warnings(release: Any) -> list[str]:
+    """Return the warnings that stand below a table: whether the noise is predictable."""
+    return [SIMULATED] if release.simulated else []
 
 
 def describe_receipt(receipt: Receipt | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -121,3 +122,8 @@ def format_cell(value: Any, digits: int | None = None) -> str:
     if isinstance(value, float):
         return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"

@@ -1,206 +1,197 @@
-"""How the source is built, in figures: `make house` prints them, so that the next growth is seen.
+"""How the source is built, in figures: each function measures one; its docstring says what counts.
 
-None of them is a target by itself. A figure that rises asks a question: is this a new idea, or an old one written again?
+None is a target by itself. One that rises asks: is this a new idea, or an old one written again?
+What each may come to at most stands in limits.toml.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import os
 import subprocess
 import sys
 import tempfile
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "sordino"
-WIDEST = 110
+from architecture.source import ROOT, SOURCE, Import, Module, library
+
+WIDEST = 100
 SAME_LINES = 6
-_NO_TOKENS = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
+FRONT = ("session", "cli", "study", "results", "report")
+"""Packages that put a release together and write it down."""
 
 
-class Text(NamedTuple):
-    """What stands in one file, counted."""
+class Figure(NamedTuple):
+    """What was counted, and where: the places with the most first."""
 
-    tokens: int
-    code: frozenset[int]  # the numbers of its lines of code: neither docstrings nor comments nor blank
-    comments: int
-    wide: int
+    now: float
+    places: list[str]
 
 
-class Import(NamedTuple):
-    """One name that one file imports from a module of the library, or the module itself."""
-
-    importer: str
-    module: str
-    name: str | None
+def ranked(counts: Counter[str]) -> Figure:
+    """Return the sum of counts, and the places in order."""
+    places = [f"{place} {count:,}" for place, count in counts.most_common() if count]
+    return Figure(counts.total(), places)
 
 
-# ---- one file ---------------------------------------------------------------------------------------------------------
+def listed(found: Iterable[str]) -> Figure:
+    """Return how many were found."""
+    places = list(found)
+    return Figure(len(places), places)
 
 
-@cache
-def sources() -> dict[str, str]:
-    """Return the text of each module by its dotted name; a package is the name of its folder."""
-    found = {}
-    for file in sorted(SOURCE.rglob("*.py")):
-        parts = file.relative_to(SOURCE.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file.read_text(encoding="utf-8")
-    return found
+def package(module: Module) -> str:
+    """Return the name of the package, one below the library, that a module is in or is."""
+    return ".".join(module.name.split(".")[:2])
 
 
-@cache
-def tree(module: str) -> ast.Module:
-    """Return the syntax tree of a module."""
-    return ast.parse(sources()[module])
+# ---- how much ------------------------------------------------------------------------------------
 
 
-def count(text: str) -> Text:
-    """Count the tokens, the lines of code and the comments of a file."""
-    docstrings = {line for node in ast.walk(ast.parse(text)) for line in _docstring_lines(node)}
-    tokens, comments, code = 0, 0, set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            # What a tool is told is no comment for a reader, unless its reason stands behind it.
-            told = token.string.startswith(("# noqa", "# type:", "# fmt:", "# pragma"))
-            comments += not told or "(" in token.string
-        if token.type in _NO_TOKENS or token.start[0] in docstrings:
-            continue
-        tokens += 1
-        code.update(range(token.start[0], token.end[0] + 1))
-    return Text(tokens, frozenset(code), comments, sum(len(line) > WIDEST for line in text.splitlines()))
+def core_lines() -> Figure:
+    """Lines of code of the library, its auditor not included.
+
+    Docstrings, comments and blank lines are no code.
+    """
+    return _lines(auditor=False)
 
 
-def _docstring_lines(node: ast.AST) -> Iterator[int]:
-    """Yield the lines of the texts that stand alone in a body: docstrings of modules, classes, functions and attributes."""
-    for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-        if (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Constant)
-            and isinstance(statement.value.value, str)
-        ):
-            yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+def audit_lines() -> Figure:
+    """Lines of code of the auditor."""
+    return _lines(auditor=True)
 
 
-# ---- who imports whom -------------------------------------------------------------------------------------------------
+def core_files() -> Figure:
+    """Files of the library, its auditor not included."""
+    return _files(auditor=False)
 
 
-def imports_of(text: str, importer: str, *, package: bool = False) -> Iterator[Import]:
-    """Yield what a file imports from the library, wherever the import stands."""
-    home = importer.split(".") if package else importer.split(".")[:-1]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (
-                Import(importer, alias.name, None)
-                for alias in node.names
-                if alias.name.split(".")[0] == "sordino"
-            )
-        elif isinstance(node, ast.ImportFrom):
-            base = home[: len(home) - node.level + 1] if node.level else []
-            module = ".".join([*base, *filter(None, [node.module])])
-            if module.split(".")[0] != "sordino":
-                continue
-            for alias in node.names:
-                inner = f"{module}.{alias.name}"
-                yield (
-                    Import(importer, inner, None)
-                    if inner in sources()
-                    else Import(importer, module, alias.name)
-                )
+def audit_files() -> Figure:
+    """Files of the auditor."""
+    return _files(auditor=True)
 
 
-@cache
-def imports() -> tuple[Import, ...]:
-    """Return every import of the library by the library."""
-    packages = {module.rpartition(".")[0] for module in sources()}
-    return tuple(
-        one
-        for module, text in sources().items()
-        for one in imports_of(text, module, package=module in packages)
+def _lines(*, auditor: bool) -> Figure:
+    counts = Counter[str]()
+    for module in _part(auditor=auditor):
+        counts[package(module)] += len(module.code)
+    return ranked(counts)
+
+
+def _files(*, auditor: bool) -> Figure:
+    return ranked(Counter(package(module) for module in _part(auditor=auditor)))
+
+
+def _part(*, auditor: bool) -> list[Module]:
+    return [module for module in library().values() if module.in_auditor == auditor]
+
+
+def fullest_folder() -> Figure:
+    """Files in the fullest folder, those in folders below it not counted."""
+    return _largest(Counter(module.home for module in library().values()))
+
+
+def longest_file() -> Figure:
+    """Lines of code of the longest file."""
+    return _largest(Counter({module.place: len(module.code) for module in library().values()}))
+
+
+def _largest(counts: Counter[str]) -> Figure:
+    return Figure(max(counts.values(), default=0), ranked(counts).places)
+
+
+def tokens_a_line() -> Figure:
+    """Tokens a line of code, to a tenth: how dense it is."""
+    modules = [module for module in library().values() if module.code]
+    lines = sum(len(module.code) for module in modules)
+    density = {module.place: module.tokens / len(module.code) for module in modules}
+    densest = sorted(density, key=density.__getitem__, reverse=True)
+    average = sum(module.tokens for module in modules) / max(lines, 1)
+    return Figure(round(average, 1), [f"{place} {density[place]:.1f}" for place in densest])
+
+
+def wide_lines() -> Figure:
+    """Lines of more than 100 characters: of code, docstrings and comments."""
+    counts = Counter[str]()
+    for module in library().values():
+        counts[module.place] = sum(len(line) > WIDEST for line in module.lines)
+    return ranked(counts)
+
+
+def any_in_front() -> Figure:
+    """Uses of `Any` in session, cli, study, results and report: what no type checker sees."""
+    return _named("Any")
+
+
+def isinstance_in_front() -> Figure:
+    """Uses of `isinstance` in session, cli, study, results and report: questions about a kind."""
+    return _named("isinstance")
+
+
+def _named(name: str) -> Figure:
+    """Count where a name is used, an import of it not included."""
+    return ranked(
+        Counter(
+            module.place
+            for module in library().values()
+            if package(module).removeprefix("sordino.") in FRONT
+            for node in module.nodes
+            if (isinstance(node, ast.Name) and node.id == name)
+            or (isinstance(node, ast.Attribute) and node.attr == name)
+        )
     )
 
 
-def with_one_importer() -> list[str]:
-    """Return the modules that one sibling imports, and nobody else: are they an idea of their own, or a part of it?"""
-    importers: dict[str, set[str]] = defaultdict(set)
-    for one in imports():
-        importers[one.module].add(one.importer)
-    found = []
-    for module, who in importers.items():
-        home = module.rpartition(".")[0]
-        if len(who) == 1 and next(iter(who)).rpartition(".")[0] == home:
-            found.append(module)
-    return sorted(found)
+# ---- who imports whom ----------------------------------------------------------------------------
 
 
-def through_walls() -> list[str]:
-    """Return the imports of a private module or name of another package."""
-    found = set()
-    for one in imports():
-        module = one.module.split(".")
-        steps = [*module, *filter(None, [one.name])]
-        private = [
-            place for place, step in enumerate(steps) if step.startswith("_") and not step.startswith("__")
-        ]
-        if not private:
-            continue
-        # What is private belongs to the folder that holds it, and to whatever lies below that folder.
-        owner = module[: min(private[0], len(module) - 1)]
-        if one.importer.split(".")[: len(owner)] != owner:
-            found.add(f"{one.importer}: {'.'.join(steps)}")
-    return sorted(found)
+def imports() -> Iterator[tuple[Module, Import]]:
+    """Yield what the library imports from itself, with the importer; a whole module has no name."""
+    known = library()
+    tops = {name.partition(".")[0] for name in known}
+    for importer in known.values():
+        for one in importer.imports:
+            if one.module.partition(".")[0] in tops:
+                inner = f"{one.module}.{one.name}"
+                yield importer, one._replace(module=inner, name=None) if inner in known else one
 
 
-def private_in_tests() -> list[str]:
-    """Return the statements of tests that import something private of the library."""
-    found = []
-    for file in sorted((ROOT / "tests").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sordino":
-                steps = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                steps = [
-                    step
-                    for alias in node.names
-                    if alias.name.startswith("sordino.")
-                    for step in alias.name.split(".")
-                ]
-            else:
-                continue
-            if any(step.startswith("_") and not step.startswith("__") for step in steps):
-                found.append(f"{file.relative_to(ROOT)}:{node.lineno}")
-    return found
+def circles() -> Figure:
+    """Circles of imports: groups of files each of which needs all others.
+
+    Imports in functions and for types count, too.
+    """
+    found = import_circles(when_loaded=False)
+    return listed(f"{len(circle)} files: {', '.join(circle)}" for circle in found)
 
 
-def circles() -> list[tuple[str, ...]]:
-    """Return the groups of modules that import each other in a circle when they are loaded."""
+def widest_circle() -> Figure:
+    """Files in the largest circle of imports."""
+    found = import_circles(when_loaded=False)
+    return Figure(len(found[0]) if found else 0, list(found[0]) if found else [])
+
+
+def import_circles(*, when_loaded: bool) -> list[tuple[str, ...]]:
+    """Return the names of modules that import each other in a circle, the largest first.
+
+    Parameters
+    ----------
+    when_loaded
+        Whether only imports count that run when a module is loaded, not in functions or for types.
+
+    """
     needs: dict[str, set[str]] = defaultdict(set)
-    for module in sources():
-        for node in tree(module).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                text = ast.unparse(node)
-                package = any(other.startswith(f"{module}.") for other in sources())
-                needs[module] |= {
-                    one.module for one in imports_of(text, module, package=package) if one.module in sources()
-                }
-    return _strong(needs)
+    for importer, one in imports():
+        if one.module in library() and (one.when_loaded or not when_loaded):
+            needs[importer.name].add(one.module)
+    return sorted(_circles(needs), key=lambda circle: (-len(circle), circle))
 
 
-def _strong(needs: dict[str, set[str]]) -> list[tuple[str, ...]]:
+def _circles(needs: dict[str, set[str]]) -> list[tuple[str, ...]]:
     """Return the strongly connected components with more than one node (Tarjan)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -228,171 +219,211 @@ def _strong(needs: dict[str, set[str]]) -> list[tuple[str, ...]]:
     return found
 
 
-# ---- the same thing twice ---------------------------------------------------------------------------------------------
+def private_imports() -> Figure:
+    """Imports of another file's names, or another package's modules, that begin with an underscore.
+
+    Such a module belongs to the folder that holds it, and to whatever lies below that folder.
+    """
+    found = set()
+    for importer, one in imports():
+        module = one.module.split(".")
+        private = [place for place, step in enumerate(module) if _is_private(step)]
+        owner = module[: private[0]] if private else []
+        outside = importer.name.split(".")[: len(owner)] != owner
+        if outside or _is_private(one.name or ""):
+            found.add(f"{importer.name}: {'.'.join([*module, *filter(None, [one.name])])}")
+    return listed(sorted(found))
 
 
-def defined_twice() -> dict[str, int]:
-    """Return the functions and classes that several files define at their top level, with the number of files."""
-    files: Counter[str] = Counter()
-    for module in sources():
-        files.update(
-            {node.name for node in tree(module).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def single_importers() -> Figure:
+    """Modules that one sibling imports, and nobody else: an idea of its own, or a part of that?"""
+    importers: dict[str, set[str]] = defaultdict(set)
+    for importer, one in imports():
+        importers[one.module].add(importer.name)
+    return listed(
+        sorted(
+            module
+            for module, who in importers.items()
+            if len(who) == 1 and next(iter(who)).rpartition(".")[0] == module.rpartition(".")[0]
         )
-    return {name: times for name, times in files.items() if times > 1}
+    )
 
 
-def letter_equal() -> list[tuple[str, int, str, int, int]]:
-    """Return the pairs of places with the same lines of code: module, line, module, line, and how many."""
-    seen: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
-    lines: dict[str, list[tuple[int, str]]] = {}
-    for module, text in sources().items():
-        code = count(text).code
-        rows = text.splitlines()
-        imported = {
-            line
-            for node in ast.walk(tree(module))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        }
-        lines[module] = [
-            (n, rows[n - 1].strip())
-            for n in sorted(code - imported)
-            if rows[n - 1].strip() not in {")", "]", "}", "):"}
-        ]
-        for place in range(len(lines[module]) - SAME_LINES + 1):
-            seen[tuple(row for _, row in lines[module][place : place + SAME_LINES])].append((module, place))
-    pairs = set()
-    for places in seen.values():
-        pairs |= {
-            (a, b)
-            for i, a in enumerate(places)
-            for b in places[i + 1 :]
-            if a[0] != b[0] or abs(a[1] - b[1]) >= SAME_LINES
-        }
-    # A pair of places that goes on from one line earlier is the same pair.
-    begin = [(a, b) for a, b in pairs if ((a[0], a[1] - 1), (b[0], b[1] - 1)) not in pairs]
+def private_in_tests() -> Figure:
+    """Statements of tests that import something private of the library."""
     found = []
-    for a, b in sorted(begin):
-        more = 0
-        while ((a[0], a[1] + more + 1), (b[0], b[1] + more + 1)) in pairs:
-            more += 1
-        found.append((a[0], lines[a[0]][a[1]][0], b[0], lines[b[0]][b[1]][0], SAME_LINES + more))
-    return found
+    for file in sorted(ROOT.glob("tests/**/*.py")) + sorted(ROOT.glob("packages/*/tests/**/*.py")):
+        test = Module(file.stem, file.read_text(encoding="utf-8"))
+        found += [
+            f"{file.relative_to(ROOT)}:{line}"
+            for line in sorted(
+                {
+                    one.line
+                    for one in test.imports
+                    if one.module.partition(".")[0].startswith("sordino")
+                    and any(map(_is_private, [*one.module.split("."), one.name or ""]))
+                }
+            )
+        ]
+    return listed(found)
 
 
-# ---- the way of one release -------------------------------------------------------------------------------------------
+# ---- the same thing twice ------------------------------------------------------------------------
+
+
+def names_defined_twice() -> Figure:
+    """Names of functions and classes that several files define at their top level."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for module in library().values():
+        for node in module.tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                files[node.name].add(module.place)
+    twice = sorted((-len(places), name) for name, places in files.items() if len(places) > 1)
+    return listed(f"{name} in {-n} files: {', '.join(sorted(files[name]))}" for n, name in twice)
+
+
+def equal_lines() -> Figure:
+    """Pairs of places with the same six lines of code or more, letter for letter.
+
+    Imports, and lines with a closing bracket alone, are left out.
+    """
+    lines = {module.name: _comparable(module) for module in library().values()}
+    seen: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for name, rows in lines.items():
+        for place in range(len(rows) - SAME_LINES + 1):
+            seen[tuple(row for _, row in rows[place : place + SAME_LINES])].append((name, place))
+    pairs = {
+        (a, b)
+        for places in seen.values()
+        for number, a in enumerate(places)
+        for b in places[number + 1 :]
+        if a[0] != b[0] or abs(a[1] - b[1]) >= SAME_LINES
+    }
+    found = []
+    for a, b in sorted(pairs):
+        # A pair of places that goes on from one line earlier is the same pair.
+        if ((a[0], a[1] - 1), (b[0], b[1] - 1)) in pairs:
+            continue
+        same = SAME_LINES
+        while ((a[0], a[1] + same - SAME_LINES + 1), (b[0], b[1] + same - SAME_LINES + 1)) in pairs:
+            same += 1
+        found.append((same, f"{a[0]}:{lines[a[0]][a[1]][0]}", f"{b[0]}:{lines[b[0]][b[1]][0]}"))
+    found.sort(key=lambda pair: (-pair[0], pair))
+    return listed(f"{same} lines at {one} and {other}" for same, one, other in found)
+
+
+def _comparable(module: Module) -> list[tuple[int, str]]:
+    """Return the lines of code, with their numbers, but for imports and closing brackets."""
+    imported = {
+        line
+        for node in module.nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    rows = [(number, module.lines[number - 1].strip()) for number in sorted(module.code - imported)]
+    return [(number, row) for number, row in rows if row not in {")", "]", "}", "):"}]
+
+
+# ---- what is run ---------------------------------------------------------------------------------
 
 _TRACED = """
 import sys
 from sordino.cli import run
-files, functions = set(), set()
+functions = set()
 def loads(frame):
     # What a module calls while it is loaded (its classes, its rules) is no step of a release.
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and "/src/sordino/" in frame.f_code.co_filename:
+        if frame.f_code.co_name == "<module>" and "/src/sordino" in frame.f_code.co_filename:
             return True
         frame = frame.f_back
     return False
 def seen(frame, event, argument):
     code = frame.f_code
-    if event != "call" or "/src/sordino/" not in code.co_filename or code.co_name.startswith("<"):
+    if event != "call" or "/src/sordino" not in code.co_filename or code.co_name.startswith("<"):
         return
     if not loads(frame):
-        files.add(code.co_filename)
         functions.add(code)
 sys.setprofile(seen)
 code = run(sys.argv[1:])
 sys.setprofile(None)
-print(code, len(files), len(functions), file=sys.stderr)
-print(*sorted(files), sep="\\n", file=sys.stderr)
+for one in functions:
+    file = one.co_filename.rpartition("/src/")[2]
+    print(file, one.co_firstlineno, one.co_qualname, sep="\\t", file=sys.stderr)
+sys.exit(code)
 """
 
 
-def way_of_top() -> tuple[int, int, list[str]]:
-    """Return how many files and functions `sordino top FILE` runs through, and the files."""
+@cache
+def way_of_top() -> list[str]:
+    """Return the file of each function that `sordino top FILE` calls over a table of two rows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "rows.csv").write_text("user,item\nu,a\nv,b\n")
         (folder / "items.txt").write_text("item\na\nb\n")
-        command = [
-            sys.executable,
-            "-c",
-            _TRACED,
-            "top",
-            str(folder / "rows.csv"),
-            "--item",
-            "item",
-            "--user",
-            "user",
-        ]
-        command += [
-            "-k",
-            "1",
-            "--epsilon",
-            "1",
-            "--domain",
-            str(folder / "items.txt"),
-            "--no-ledger",
-            "--quiet",
-        ]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    head, *files = ran.stderr.strip().splitlines()
-    code, files_run, functions = map(int, head.split())
-    assert code == 0, ran.stderr
-    return files_run, functions, [str(Path(file).relative_to(SOURCE)) for file in files]
+        options = "--item item --user user -k 1 --epsilon 1 --domain items.txt --no-ledger --quiet"
+        ran = subprocess.run(
+            [sys.executable, "-c", _TRACED, "top", "rows.csv", *options.split()],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+        )
+    return sorted(line.partition("\t")[0] for line in ran.stderr.splitlines())
 
 
-# ---- all of it --------------------------------------------------------------------------------------------------------
+def way_files() -> Figure:
+    """Files that `sordino top FILE` runs through, but for what a module does while it is loaded."""
+    return listed(sorted(set(way_of_top())))
 
 
-def figures() -> dict[str, str]:
-    """Return every figure by its name."""
-    texts = {module: count(text) for module, text in sources().items()}
-    code = sum(len(text.code) for text in texts.values())
-    files, functions, _ = way_of_top()
-    folders = Counter(file.parent.relative_to(SOURCE).as_posix() for file in SOURCE.rglob("*.py"))
-    longest = max(texts, key=lambda module: len(texts[module].code))
-    fullest = max(folders, key=lambda folder: folders[folder])
-    twice = defined_twice()
-    same = letter_equal()
-    outside = sum(not module.startswith("sordino.audit") for module in texts)
-    return {
-        "files outside audit, in all": f"{outside}, {len(texts)}",
-        "files in the fullest folder": f"{folders[fullest]} ({fullest})",
-        "modules with one importer, a sibling": str(len(with_one_importer())),
-        "imports of another package's private modules or names": str(len(through_walls())),
-        "circles of imports": str(len(circles())),
-        "private imports in tests (statements)": str(len(private_in_tests())),
-        "lines of code": str(code),
-        "lines of code of the longest file": f"{len(texts[longest].code)} ({longest})",
-        "tokens a line of code": f"{sum(text.tokens for text in texts.values()) / code:.1f}",
-        f"lines over {WIDEST} characters": str(sum(text.wide for text in texts.values())),
-        "comments per 100 lines of code": f"{100 * sum(text.comments for text in texts.values()) / code:.1f}",
-        f"letter-equal pairs of {SAME_LINES} lines or more": f"{len(same)} ({sum(pair[-1] for pair in same)} lines)",
-        "names at top level defined in several files": str(len(twice)),
-        "files, functions on the way of `sordino top FILE`": f"{files}, {functions}",
-    }
+def way_functions() -> Figure:
+    """Functions that `sordino top FILE` calls, but for what a module does while it is loaded."""
+    return ranked(Counter(way_of_top()))
 
 
-def main() -> None:
-    """Print the figures; with the name of a list, what it counts."""
-    lists: dict[str, Callable[[], Iterable[object]]] = {
-        "importers": with_one_importer,
-        "walls": through_walls,
-        "circles": circles,
-        "tests": private_in_tests,
-        "twice": lambda: sorted(defined_twice().items(), key=lambda item: -item[1]),
-        "equal": letter_equal,
-        "top": lambda: way_of_top()[2],
-    }
-    if len(sys.argv) > 1:
-        print(*lists[sys.argv[1]](), sep="\n")
-        return
-    for name, figure in figures().items():
-        print(f"{name:58} {figure}")
-    print(f"\nwhat is counted: python tests/architecture/figures.py {'|'.join(lists)}")
+def default_tests() -> Figure:
+    """Tests that `make test` collects."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-m",
+        "not slow",
+        "--ignore=tests/spark",
+    ]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    tests = [line for line in ran.stdout.splitlines() if "::" in line]
+    return ranked(Counter(test.partition("::")[0] for test in tests))
 
 
-if __name__ == "__main__":
-    main()
+READ: list[Callable[[], Figure]] = [
+    core_lines,
+    audit_lines,
+    core_files,
+    audit_files,
+    fullest_folder,
+    longest_file,
+    tokens_a_line,
+    wide_lines,
+    any_in_front,
+    isinstance_in_front,
+    circles,
+    widest_circle,
+    private_imports,
+    names_defined_twice,
+    equal_lines,
+]
+"""Figures that are read off the source, in a few seconds."""
+
+RUN: list[Callable[[], Figure]] = [way_files, way_functions, default_tests]
+"""Figures for which something is run."""
+
+ASKED: list[Callable[[], Figure]] = [single_importers, private_in_tests]
+"""Figures without a limit: they are questions."""

@@ -1,21 +1,12 @@
-"""What holds for every file: its size, where chance may come from, which errors may be caught, what must not be written down."""
+"""What holds for every file: where chance may come from, which errors may be caught, what must not be written down."""
 
 from __future__ import annotations
 
 import ast
 import re
 import subprocess
-from pathlib import Path
 
-import pytest
-
-from architecture.figures import count
-
-ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src" / "sordino"
-MODULES = sorted(SRC.rglob("*.py"))
-
-SMELL, LIMIT = 300, 400
+from architecture.source import ROOT, Module, library
 
 MAY_USE_RANDOMNESS = {
     "entropy.py": "the one door through which chance enters a release",
@@ -29,14 +20,13 @@ MAY_CATCH_EVERYTHING = {
     "ledger/store/postgres.py": "a connection that failed is closed, and the same error goes on",
     "ledger/account/charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
     "ledger/account/charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
-    "audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
+    "sordino_audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "remnants.py": "an error that leaves is swept, and the same error goes on",
     "session/request.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/desk.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",
     "data/sources/delta.py": "before the charge: the package that reads logs has errors of several kinds, and they may quote a log",
     "data/sources/engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
     "data/sources/arrow_interface.py": "a callback of the engine: what left it would be printed by Python with what it holds",
-    "data/sources/datafusion.py": "a plan that fails is a source that fails: the engine has no class of its own for its errors",
     "data/sources/frames.py": "a value of unknown type whose own methods raise is a missing value; a plan that fails is a source that fails",
     "data/sources/spark_progress.py": "what Spark says while it is watched or stopped may hold private words, and decides nothing",
     "grid.py": "a private value whose own methods raise is a missing value",
@@ -48,10 +38,6 @@ INDEX_ADDRESS = re.compile(
     r"https?://[^\s\"'<>]*/simple\b|file:/{3}|--(?:extra-)?index-[u]rl|--find-[l]inks|\b(?:pypi|files)\.python[h]osted\.org|\bpypi\.[o]rg"
 )
 ABOVE = re.compile(r"(?<![\w./])(?:\.\./)+[\w.-]*")
-
-
-def name(path):
-    return path.relative_to(SRC).as_posix()
 
 
 def kept_files():
@@ -76,24 +62,15 @@ def kept_texts():
             continue
 
 
-def allowed(path, table):
-    return any(
-        name(path) == entry or (entry.endswith("/") and name(path).startswith(entry)) for entry in table
-    )
+def offenders(check, modules=None):
+    """Return what a check finds in each file, but for the files in which it finds nothing."""
+    modules = library().values() if modules is None else modules
+    return {module.place: found for module in modules if (found := list(check(module)))}
 
 
-def test_no_module_is_longer_than_a_reader_can_hold():
-    """What counts is code: a docstring, a comment and a blank line make a file longer and easier."""
-    lengths = {name(path): len(count(path.read_text(encoding="utf-8")).code) for path in MODULES}
-    large = {path: lines for path, lines in lengths.items() if lines > SMELL}
-    assert not {path: lines for path, lines in large.items() if lines > LIMIT}
-    for path, lines in large.items():  # `make lint` shows what a passing test prints
-        print(f"{path}: {lines} lines of code; over {SMELL}, think of splitting it")
-
-
-def randomness(tree):
+def randomness(module):
     """Return the lines that import or name a source of chance other than entropy."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -106,15 +83,15 @@ def randomness(tree):
                 yield f"line {node.lineno}: {full}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_chance_enters_through_entropy_only(path):
-    found = list(randomness(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not found or allowed(path, MAY_USE_RANDOMNESS)
+def test_chance_enters_through_entropy_only():
+    found = offenders(randomness)
+    assert {place: lines for place, lines in found.items() if place not in MAY_USE_RANDOMNESS} == {}
+    assert set(MAY_USE_RANDOMNESS) == set(found), "who needs no exception any more has none"
 
 
-def catch_all(tree):
+def catch_all(module):
     """Return the lines that catch, or suppress, whatever comes."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         caught = []
         if isinstance(node, ast.ExceptHandler):
             caught = (
@@ -131,28 +108,36 @@ def catch_all(tree):
                 yield f"line {node.lineno}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_errors_are_caught_by_name(path):
-    found = list(catch_all(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not found or allowed(path, MAY_CATCH_EVERYTHING)
+def test_errors_are_caught_by_name():
+    found = offenders(catch_all)
+    assert {place: lines for place, lines in found.items() if place not in MAY_CATCH_EVERYTHING} == {}
+    assert set(MAY_CATCH_EVERYTHING) == set(found), "who needs no exception any more has none"
+
+
+def unfinished(module):
+    """Return the words that promise what is not there."""
+    return UNFINISHED.findall(module.text)
+
+
+def test_nothing_is_left_unfinished():
+    assert offenders(unfinished) == {}
 
 
 def test_the_checks_see_what_they_look_for():
-    assert list(randomness(ast.parse("import random")))
-    assert list(randomness(ast.parse("from numpy import random")))
-    assert list(randomness(ast.parse("import numpy as np\nnp.random.default_rng()")))
-    assert list(randomness(ast.parse("import secrets")))
-    assert list(catch_all(ast.parse("try:\n    f()\nexcept:\n    pass")))
-    assert list(catch_all(ast.parse("try:\n    f()\nexcept (ValueError, Exception):\n    pass")))
-    assert list(catch_all(ast.parse("with contextlib.suppress(BaseException):\n    f()")))
-    assert not list(catch_all(ast.parse("try:\n    f()\nexcept ValueError:\n    pass")))
+    def seen(check, text):
+        return offenders(check, [Module("sordino.a", ""), Module("sordino.b", text)])
+
+    assert seen(randomness, "x = 1\nimport random") == {"b.py": ["line 2: random"]}
+    assert seen(randomness, "from numpy import random")
+    assert seen(randomness, "import numpy as np\nnp.random.default_rng()")
+    assert seen(randomness, "import secrets")
+    assert seen(catch_all, "try:\n    f()\nexcept:\n    pass") == {"b.py": ["line 3"]}
+    assert seen(catch_all, "try:\n    f()\nexcept (ValueError, Exception):\n    pass")
+    assert seen(catch_all, "with contextlib.suppress(BaseException):\n    f()")
+    assert not seen(catch_all, "try:\n    f()\nexcept ValueError:\n    pass")
+    assert seen(unfinished, "# FIX" + "ME: later") == {"b.py": ["FIX" + "ME"]}
     assert MACHINE_PATH.search(" /ho" + "me/somebody/x")
     assert not MACHINE_PATH.search("docs/home/x")
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_nothing_is_left_unfinished(path):
-    assert not UNFINISHED.findall(path.read_text(encoding="utf-8"))
 
 
 def test_the_tree_is_seen():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import sordino
+from architecture.source import library
 from sordino.claims import Claim
 from sordino.statements.proofs import read_digests
 
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PROOFS = DOCS / "proofs"
 PAGES = sorted(path for path in PROOFS.glob("*.md") if path.name != "index.md")
-SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))}
+SOURCES = {name: module.text for name, module in library().items()}
 HOMES_OF_CLAIMS = ("sordino.noise", "sordino.mechanisms", "sordino.estimators", "sordino.cost")
 
 sys.path.insert(0, str(DOCS))
@@ -40,23 +42,38 @@ def collected():
 CLAIMS = list(collected())
 
 
+@cache
 def keys_of_references():
     return set(
         re.findall(r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "claim"), CLAIMS, ids=[f"{module}:{claim.name}" for module, claim in CLAIMS]
-)
-def test_a_claim_names_its_proof_its_sources_and_a_public_mechanism(module, claim):
-    assert isinstance(claim, Claim)
-    assert claim.statement.endswith(".")
-    assert (PROOFS / claim.proof).is_file(), (
-        f"{claim.name} of {module}: docs/proofs/{claim.proof} does not exist"
-    )
-    assert claim.name in sordino.__all__
-    assert {reference.partition(",")[0] for reference in claim.references} <= keys_of_references()
+def wrong_with(claim):
+    """Yield what a claim names that is not there: a sentence, its proof, a public mechanism, its sources."""
+    if not isinstance(claim, Claim) or not claim.statement.endswith("."):
+        yield "no claim with a sentence"
+    if not (PROOFS / claim.proof).is_file():
+        yield f"docs/proofs/{claim.proof}"
+    if claim.name not in sordino.__all__:
+        yield claim.name
+    yield from {reference.partition(",")[0] for reference in claim.references} - keys_of_references()
+
+
+def test_a_claim_names_its_proof_its_sources_and_a_public_mechanism():
+    found = {f"{module}:{claim.name}": list(wrong_with(claim)) for module, claim in CLAIMS}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+def test_a_claim_that_names_what_is_not_there_is_found():
+    _, claim = CLAIMS[0]
+    for field, value in {
+        "statement": "No sentence",
+        "proof": "nosuch.md",
+        "name": "NoSuch",
+        "references": ("nosuch2020, section 1",),
+    }.items():
+        assert len(list(wrong_with(dataclasses.replace(claim, **{field: value})))) == 1, field
 
 
 def test_there_are_claims():
@@ -81,24 +98,30 @@ def test_pages_cite_sources_that_exist():
     assert cited <= keys_of_references()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_proof_page_is_used(page):
-    elsewhere = [
-        path.read_text(encoding="utf-8")
-        for path in DOCS.rglob("*.md")
-        if path not in {page, PROOFS / "index.md"}
-    ]
-    in_text = any(page.name in text for text in [*SOURCES.values(), *elsewhere])
-    assert in_text or page.name in {claim.proof for _, claim in CLAIMS}
+def is_used(page, texts):
+    """Tell whether a proof page is named by the source, by another page, or by a claim."""
+    in_text = any(
+        page.name in text for path, text in texts.items() if path not in {page, PROOFS / "index.md"}
+    )
+    return in_text or page.name in {claim.proof for _, claim in CLAIMS}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_proof_page_is_signed_for_the_code_as_it_is(page):
-    text = page.read_text(encoding="utf-8")
-    assert sign_proofs.signed(text), "a proof page ends with a fenced block that lists what it proves"
-    assert list(sign_proofs.stale(text)) == [], "read the page again, then run docs/sign_proofs.py --sign"
+def test_a_proof_page_is_used():
+    texts = {**SOURCES, **{path: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}}
+    assert [page.name for page in PAGES if not is_used(page, texts)] == []
+    lonely = PROOFS / "nosuch.md"
+    assert not is_used(lonely, {**texts, lonely: "This is nosuch.md."})
+
+
+def test_a_proof_page_is_signed_for_the_code_as_it_is():
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    unsigned = [page for page, text in texts.items() if not sign_proofs.signed(text)]
+    assert unsigned == [], "a proof page ends with a fenced block that lists what it proves"
+    stale = {page: wrong for page, text in texts.items() if (wrong := list(sign_proofs.stale(text)))}
+    assert stale == {}, "read the page again, then run docs/sign_proofs.py --sign"
     # A block that cannot be read, as with a blank at the end of a line, signs nothing: that is told as well.
-    assert list(sign_proofs.stale(text.removesuffix("```\n")[:-1] + " \n```\n"))
+    broken = {page: text.removesuffix("```\n")[:-1] + " \n```\n" for page, text in texts.items()}
+    assert [page for page, text in broken.items() if not list(sign_proofs.stale(text))] == []
 
 
 NOT_PROVED = {

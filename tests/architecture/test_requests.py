@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from architecture.figures import SOURCE
+from architecture.source import SOURCE
 from sordino.session.above import AboveRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.local import RandomizeRequest
 from sordino.session.numbers import MeanRequest, QuantileRequest, SumRequest, VarianceRequest
-from sordino.session.refine import RefineRequest
 from sordino.session.remeasure import RemeasureRequest
 from sordino.session.request import Request
 from sordino.session.top_k import TopKRequest
@@ -28,7 +27,6 @@ REQUESTS = [
     MeanRequest,
     QuantileRequest,
     RandomizeRequest,
-    RefineRequest,
     RemeasureRequest,
     SumRequest,
     TopKRequest,
@@ -87,7 +85,7 @@ def thread_of(function):
 
 def is_whole(thread):
     """Tell whether one reservation stands before all readings, and one reading before all releases."""
-    rest = [event for event in thread if event not in {"watch", "remember"}]
+    rest = [event for event in thread if event != "watch"]
     return rest[:2] == ["reserve", "read"] and len(rest) > 2 and set(rest[2:]) == {"release"}
 
 
@@ -115,13 +113,12 @@ def test_every_thread_reserves_then_reads_then_releases():
         "noisy_histogram.count_with_noise",
         "numbers.bounded_steps",
         "numbers.steps",
-        "refine.steps",
         "remeasure.steps",
         "top_k.steps",
         "top_set.release_set",
         "top_unlisted._select_and_measure",
     }
-    assert len(found) == 14
+    assert len(found) == 13
     # It hands what is charged to the thread of another request, which is in this list.
     assert dict(found).pop("remeasure.steps") == ["reserve"]
     found = [(name, thread) for name, thread in found if name != "remeasure.steps"]

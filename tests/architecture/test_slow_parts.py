@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+CONFTEST = Path(__file__).resolve().parents[2] / "conftest.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,44 +1,13 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
-from sordino.cli import run, work
+from sordino.cli import work
 from support.release_lines import paid
-
-
-@dataclass
-class Outcome:
-    code: int
-    out: str
-    err: str
-    left: int = 0
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-    @property
-    def lines(self):
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-@pytest.fixture
-def sordino(capfd):
-    """Run the command in this process."""
-
-    def call(*arguments):
-        capfd.readouterr()
-        code = run([str(a) for a in arguments])
-        out, err = capfd.readouterr()
-        return Outcome(code, out, err)
-
-    return call
 
 
 @pytest.fixture

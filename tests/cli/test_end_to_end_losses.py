@@ -11,11 +11,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sordino import COUNTING, Sensitivity, SparseVector, audit
-from sordino.audit import Subject
+import sordino_audit as audit
+from sordino import COUNTING, Sensitivity, SparseVector
 from sordino.cost import Pure
 from sordino.mechanisms.crossings import stream
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino_audit import Subject
 
 BASE = [f"u{i % 3},{('tea', 'rice')[i % 2]},{i}" for i in range(6)]
 ONE_USER = {

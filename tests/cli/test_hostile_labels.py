@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from sordino.cli._say import say
+from sordino.cli.stderr import say
 from sordino.sheet import escape_controls
 from sordino.sheet_text import format_csv_line
 

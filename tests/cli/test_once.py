@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from itertools import product
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -44,20 +46,37 @@ def test_every_command_is_walked():
     assert len(OPTIONS) > 300
 
 
-@pytest.mark.parametrize(
-    ("path", "option"), OPTIONS, ids=[" ".join((*path, option.opts[-1])) for path, option in OPTIONS]
-)
-def test_an_option_that_is_given_twice_is_refused(sordino, path, option):
+def is_refused(done, option):
+    """Tell whether a command that was given an option twice said so, in one line, and nothing else."""
+    name = "/".join([*option.opts, *option.secondary_opts])
+    rule = "each value once" if option.multiple else "at most once"
+    quiet = (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    return quiet and name in done.err and rule in done.err
+
+
+@pytest.mark.parametrize("path", sorted({path for path, _ in OPTIONS}), ids=" ".join)
+def test_an_option_that_is_given_twice_is_refused(sordino, path):
     """Also where the spellings differ, and whatever the values are."""
-    spellings = [*option.opts, *option.secondary_opts]
-    for first in spellings:
-        for second in spellings:
+    taken = []
+    for option in (option for owner, option in OPTIONS if owner == path):
+        for first, second in product([*option.opts, *option.secondary_opts], repeat=2):
             done = sordino(*path, *written(option, first, VALUES), *written(option, second, VALUES))
-            assert (done.code, done.out) == (2, "")
-            assert "/".join(spellings) in done.err
-            assert ("each value once" if option.multiple else "at most once") in done.err
-            assert done.err.count("\n") == 1
-    assert option.multiple == (option.opts[0] in LISTS) or path == ("randomize",)
+            if not is_refused(done, option):
+                taken.append((first, second, done.code, done.err))
+    assert taken == []
+
+
+def test_options_that_are_lists_are_known():
+    others = [(path, option) for path, option in OPTIONS if option.multiple != (option.opts[0] in LISTS)]
+    assert {path for path, _ in others} == {("randomize",)}
+
+
+def test_an_option_that_is_taken_twice_is_seen():
+    [epsilon] = (option for path, option in OPTIONS if (path, option.opts[0]) == (("top",), "--epsilon"))
+    said = "--epsilon must be given at most once; got it 2 times.\n"
+    assert is_refused(SimpleNamespace(code=2, out="", err=said), epsilon)
+    for field, value in {"code": 0, "out": "a release", "err": "--epsilon must be above 0.\n"}.items():
+        assert not is_refused(SimpleNamespace(**{"code": 2, "out": "", "err": said, field: value}), epsilon)
 
 
 def test_an_equals_sign_is_another_spelling(sordino):

@@ -19,7 +19,6 @@ from sordino import InvalidParameter
 from sordino.cost import (
     RDP,
     ZCDP,
-    Added,
     Approximate,
     ApproximateZCDP,
     BoundedRange,
@@ -49,7 +48,6 @@ KINDS = {
     "range": lambda x: Range(low=x, high=2 * x, orientation="up"),
     "symmetric": lambda x: Range(low=x, high=x),
     "lopsided": lambda x: Range(low=x, high=1),
-    "added": lambda x: Added(epsilon=x, alone=3 * x),
     "approximate": lambda x: Approximate(epsilon=x, delta=1e-9),
     "approximate zcdp": lambda x: ApproximateZCDP(rho=x, delta=1e-9),
     "line": lambda x: RDP(rho=x, constant=x),

@@ -90,7 +90,7 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
     assert all(sum(state[:-3]) <= rows for state in alone)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "datafusion", "postgres"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "postgres"])
 @pytest.mark.parametrize("units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")])
 @pytest.mark.sample(3)
 def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
@@ -166,12 +166,6 @@ def relation(rows, folder):
     return connection.table("t")
 
 
-def datafusion_frame(rows, folder):
-    from datafusion import SessionContext
-
-    return SessionContext().from_polars(polars_frame(rows, folder))
-
-
 def exported(build, write):
     """Rows as a file that a library wrote, with the type that it found out from them."""
 
@@ -199,7 +193,6 @@ SWITCHED = {
         ("pandas", pandas_frame, (None, "x", 1 << 70, (1 << 63) + 5)),
         ("polars", polars_frame, ("x", 1 << 70)),
         ("relation", relation, (None, "x")),
-        ("datafusion", datafusion_frame, ("x",)),
         ("file of pandas", exported(pandas_frame, lambda frame, path: frame.to_parquet(path)), (None,)),
         ("file of polars", exported(polars_frame, lambda frame, path: frame.write_parquet(path)), ("x",)),
         ("database", database_table, (None, "x", 1 << 70)),

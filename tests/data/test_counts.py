@@ -13,7 +13,6 @@ from hypothesis import given, settings, strategies as st
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source, prepare_counts
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from support.counted import BY_USER, SALT, counts_as_the_oracle, table
-from support.tables import made
 
 
 def csv_text(rows):
@@ -100,7 +99,6 @@ SOURCES = {
         pl.col("item").cast(pl.Categorical)
     ),
     "arrow": lambda rows, folder: polars_frame(rows).to_arrow(),
-    "datafusion": lambda rows, folder: made(folder, "datafusion", polars_frame(rows).to_arrow()),
     "arrow dictionary": lambda rows, folder: pa.table(
         {
             "item": pa.array([row[1] for row in rows]).dictionary_encode(),

@@ -22,7 +22,7 @@ GRID = BucketGrid.geometric(lower=0, cap=64, growth=2)
 CLIP = StepRange(low=0, high=1 << 40, step=Fraction(1, 4))
 VALUES = [0.0, 1.25, 1.25, 3.0, 7.5, 30.0, 100.0, None]
 FEW, MANY = list("abcd"), [f"l{place:02}" for place in range(70)]
-DEFAULT = {"csv", "parquet", "arrow", "datafusion"}
+DEFAULT = {"csv", "parquet", "arrow"}
 
 
 def rows_of(unit, chance, labels, most):

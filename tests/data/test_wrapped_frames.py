@@ -58,6 +58,23 @@ def test_other_wrapped_tables_are_what_they_wrap_or_refused():
         open_source(nw.from_native(duckdb.sql("SELECT 1 AS x")))
 
 
+def test_a_frame_of_datafusion_says_what_to_hand_over_in_its_place():
+    """Its name is enough: nothing is imported, and no plan is run."""
+
+    class DataFrame:
+        def schema(self, *_):
+            raise AssertionError
+
+        to_arrow_table = execute_stream = __arrow_c_stream__ = schema
+
+    DataFrame.__module__ = "datafusion.dataframe"
+    with pytest.raises(UnsupportedBackend) as caught:
+        open_source(DataFrame())
+    assert str(caught.value) == (
+        "A frame of DataFusion must be handed over as an Arrow table, which is frame.to_arrow_table()."
+    )
+
+
 # ---- columns in which no row has a value --------------------------------------------------------------------------------
 
 NOTHING = {

@@ -15,11 +15,11 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
-from sordino.audit.enumeration.scans import positions
 from sordino.estimators.quantiles.quantile import middle_of
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
+from sordino_audit.enumeration.scans import positions
 from support.fit import LEVEL
 from support.quantiles import first_of, flip_runs, law_of
 

@@ -187,7 +187,7 @@ class _Run:
         if spec != case.source and not case.source.get("odd") and self._looks(0.3):
             other = self.ask("D cut otherwise", whole, spec=spec)
             yield from self._same("cut otherwise", d, other)
-        if case.source["kind"] not in {"relation", "postgres", "spark", "datafusion"} and self._looks(0.1):
+        if case.source["kind"] not in {"relation", "postgres", "spark"} and self._looks(0.1):
             other_pieces = 0 if case.pieces else 3
             with engines.opening(pool=self.pool, threads=0 if case.threads else 4, pieces=other_pieces):
                 other = self.ask("D with other threads", whole)

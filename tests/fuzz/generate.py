@@ -118,7 +118,7 @@ class _Maker:
             kind = "rows"
         # There each line is a record, so one with line breaks is several (docs/known-limits.md).
         if kind == "records" and (
-            self.aim == "lines" or self.spec["kind"] in {"relation", "postgres", "spark", "datafusion"}
+            self.aim == "lines" or self.spec["kind"] in {"relation", "postgres", "spark"}
         ):
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}

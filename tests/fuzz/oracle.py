@@ -102,7 +102,7 @@ def expected(table: Table, question: Question, *, source: str) -> Expected:
 
 def _label(table: Table, row: Row, name: str, source: str) -> str | None:
     place = table.names.index(name)
-    return text_of(row[place], table.kinds[place], server=source in {"postgres", "spark", "datafusion"})
+    return text_of(row[place], table.kinds[place], server=source in {"postgres", "spark"})
 
 
 def _item(table: Table, row: Row, name: str, question: Question, source: str) -> str | None:

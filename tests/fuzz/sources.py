@@ -45,7 +45,6 @@ HOLDS = {
     "arrow": (*PLAIN, "TIME"),
     "postgres": ("SMALLINT", "INTEGER", "BIGINT", *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR", "NUMERIC"),
     "spark": (*spark_tables.KINDS, *DECIMAL),
-    "datafusion": (*NARROW, *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR"),
 }
 """Which kinds of columns a kind of source can hold."""
 
@@ -63,8 +62,7 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         "pandas": 12,
         "polars": 4,
         "lazy": 4,
-        "arrow": 4,
-        "datafusion": 2,
+        "arrow": 6,
         "postgres": 4,
     }
     kind = kind or rng.choices(list(weights), list(weights.values()))[0]
@@ -89,11 +87,6 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
             "group": rng.choice((2048, 122_880)),
         }
         spec |= {"collated": rng.random() < 0.1}
-    elif kind == "datafusion":
-        spec |= {
-            "made": rng.choice(("frame", "parquet", "parquet")),
-            "group": rng.choice((1, 2, 3, 20, 100_000)),
-        }
     elif kind == "relation":
         spec |= {
             "made": rng.choice(("query", "query", "table", "parquet", "arrow")),
@@ -199,8 +192,6 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
         return Written(address, close=close)
     if kind == "spark":
         return Written(spark_tables.frame(spec, table, folder))
-    if kind == "datafusion":
-        return Written(_datafusion(spec, table, folder))
     if kind == "pandas":
         frame = pandas_frames.frame(spec["made"], table)
         return Written(frame if not spec.get("twice") else pandas_frames.with_a_name_twice(frame))
@@ -209,16 +200,6 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
         # A name that nobody asks for is there twice.
         return Written(made if not spec.get("twice") else _add_twice(made))
     return Written(_polars(spec, table, folder))
-
-
-def _datafusion(spec: Spec, table: Table, folder: Path) -> Any:
-    """Return a frame of DataFusion: of a table in memory, or of a file with statistics of its rows."""
-    from datafusion import SessionContext
-
-    if spec["made"] == "frame":
-        return SessionContext().from_arrow(arrow(table))
-    pq.write_table(arrow(table), folder / "t.parquet", row_group_size=spec["group"])
-    return SessionContext().read_parquet(str(folder / "t.parquet"))
 
 
 def effective(spec: Spec, table: Table, question: Question | None = None) -> Table | None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import suppress
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from ledger.fakes import REAL, Mechanism, child, finished, in_child, make, raw, refused, spent
-from ledger.faults import Counter
-from ledger.older import take_back
+from ledger.fakes import REAL, Mechanism, in_child, make, raw, refused, spent
 from ledger.test_roles import called, charger, owner  # noqa: F401  (two are fixtures)
 from sordino import sheet as sheet_module
 from sordino.cost import Pure
-from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
+from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import Ledger, schema
 from sordino.ledger.history import chained
-from sordino.ledger.store import sqlite, sqlite_schema
 from sordino.sheet import Sheet
 
 SHEET = Sheet(
@@ -284,133 +280,3 @@ def test_a_role_that_may_charge_keeps_what_it_released_and_nothing_else(owner, c
             called(charger, schema.KEEP, **{**own, "part": 1, "sheet": sheet})
     assert [ledger.charge(one.id).kept for one in (charge, others)] == [1, 0]
     spent(ledger)
-
-
-# ---- older ledgers ---------------------------------------------------------------------------------------
-
-
-def older(url):
-    """Take a ledger back to schema 2, which had no such table."""
-    take_back(url, 2)
-
-
-def test_an_older_ledger_gets_the_table_and_loses_nothing(place):
-    ledger = make(place)
-    first, head = settled(ledger), ledger.statement().head
-    older(place)
-    again = Ledger.open(place, account="orders")
-    assert (again.statement().head, again.charge(first.id).kept) == (head, 0)
-    assert again.read_release(kept(again).id) == SHEET
-    spent(again)
-    with pytest.raises((sqlite3.DatabaseError, psycopg.Error)):
-        raw(place, "DELETE FROM ~kept")
-
-
-def test_an_older_file_is_read_as_it_is(tmp_path):
-    """By somebody who may not write it, too; until the first charge."""
-    ledger = make(tmp_path / "budget.db")
-    key = settled(ledger).id
-    older(ledger.url)
-    before = Path(ledger.url).read_bytes()
-    for _ in range(2):
-        again = Ledger.open(ledger.url, account="orders")
-        assert (again.charge(key).kept, again.verify().sound, len(list(again.export()))) == (0, True, 5)
-        refused(lambda again=again: again.read_release(key), "has not kept")
-    heads = again.backup(tmp_path / "copy.db")
-    assert Path(ledger.url).read_bytes() == before
-    copy = Ledger.open(tmp_path / "copy.db", account="orders")
-    assert copy.verify(head=heads["orders"]).sound
-    for one in (copy, again):
-        assert one.read_release(kept(one).id) == SHEET
-        spent(one)
-
-
-def test_a_reader_sees_what_was_kept_since_by_another_process(tmp_path):
-    ledger = make(tmp_path / "budget.db")
-    older(ledger.url)
-    assert ledger.statement().charges == ()
-
-    def use():
-        kept(Ledger.open(ledger.url, account="orders"))
-
-    assert in_child(use) == 0
-    assert [line.kept for line in ledger.statement().charges] == [1]
-
-
-@pytest.mark.sample(4)
-def test_many_processes_bring_one_ledger_up_to_date(place):
-    make(place)
-    older(place)
-
-    def use():
-        kept(Ledger.open(place, account="orders"))
-
-    assert [finished(process) for process in [child(use) for _ in range(4)]] == [0] * 4
-    ledger = Ledger.open(place, account="orders")
-    assert [line.kept for line in ledger.statement().charges] == [1] * 4
-    spent(ledger)
-
-
-@pytest.mark.slow
-def test_a_kill_at_every_boundary_leaves_the_older_file_or_the_new_one(tmp_path):
-    make(tmp_path / "dry.db")
-    older(url := str(tmp_path / "dry.db"))
-    counter = Counter()
-    with pytest.MonkeyPatch.context() as patch:
-        counter.install(patch.setattr)
-        settled(Ledger.open(url, account="orders"))
-        sqlite.close_all()
-    assert any("CREATE TABLE kept" in boundary for boundary in counter.seen)
-    migrated = max(n for n, boundary in enumerate(counter.seen) if "RENAME TO account" in boundary)
-    for fatal in range(migrated + 8):
-        path = str(tmp_path / f"{fatal}.db")
-        make(path)
-        older(path)
-
-        def killed(path=path, fatal=fatal):
-            Counter(fatal).install()
-            settled(Ledger.open(path, account="orders"))
-            sqlite.close_all()
-
-        assert in_child(killed) == -9
-        ledger = Ledger.open(path, account="orders")
-        assert ledger.read_release(kept(ledger).id) == SHEET
-        spent(ledger)
-        sqlite.close_all()
-
-
-def test_a_number_that_an_older_process_put_back_harms_nothing(tmp_path):
-    ledger = make(tmp_path / "budget.db")
-    charge = kept(ledger)
-    sqlite.close_all()
-    raw(ledger.url, "PRAGMA user_version = 2")
-    assert Ledger.open(ledger.url, account="orders").read_release(charge.id) == SHEET
-    kept(Ledger.open(ledger.url, account="orders"))
-    sqlite.close_all()
-    assert raw(ledger.url, "PRAGMA user_version") == [(schema.VERSION,)]
-    spent(ledger)
-
-
-def test_the_owner_brings_a_server_up_to_date_and_roles_go_on(owner, charger):  # noqa: F811
-    older(owner)
-    refused(lambda: Ledger.open(charger, account="orders"), "its owner must open it once")
-    assert raw(owner, "SELECT max(version) FROM ~ledger") == [(2,)]
-    assert Ledger.accounts(owner) == ("orders",)
-    mine = Ledger.open(charger, account="orders")
-    assert mine.read_release(kept(mine).id) == SHEET
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        raw(charger, "DELETE FROM ~kept")
-    public = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'sordino'::regnamespace"
-    public += " AND has_function_privilege('public', oid, 'EXECUTE')"
-    assert raw(owner, public) == [(0,)]
-    spent(Ledger.open(owner, account="orders"))
-
-
-def test_a_step_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
-    ledger = make(tmp_path / "budget.db")
-    older(ledger.url)
-    monkeypatch.setattr(sqlite_schema, "_KEEP_KEPT", ("CREATE nothing",))
-    with pytest.raises(LedgerError):
-        settled(Ledger.open(ledger.url, account="orders"))
-    assert raw(ledger.url, "SELECT count(*) FROM sqlite_master WHERE name = 'kept'") == [(0,)]
-    assert raw(ledger.url, "PRAGMA user_version") == [(2,)]

@@ -15,7 +15,7 @@ from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.amounts import amount_of, nano_up
 from sordino.ledger.schema import OPERATIONS, SETTLE, VOID
-from sordino.ledger.store.store import store_at
+from sordino.ledger.store.urls import store_at
 
 
 def epsilon_of(rho, delta):

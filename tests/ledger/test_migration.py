@@ -1,317 +1,283 @@
-"""A file of schema 1 becomes one of schema 2: nothing of what was spent is forgotten, whatever happens on the way."""
+"""A ledger of schema 4 becomes one of schema 5, and nothing that was spent is forgotten; older ones are refused."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import shutil
 import sqlite3
 import tempfile
-from fractions import Fraction
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from ledger.fakes import REAL, Mechanism, child, finished, in_child, raw, refused, spent
+from ledger.fakes import child, finished, in_child, make, raw, refused, spent
 from ledger.faults import Counter, failing
-from sordino.errors import LedgerConflict
-from sordino.ledger import (
-    Ledger,
-    schema,
-)
+from ledger.older import call_schema, take_back
+from ledger.test_kept import SHEET, kept, settled
+from ledger.test_roles import ROLE, charger, owner  # noqa: F401  (two are fixtures)
+from sordino.cost import Pure
+from sordino.ledger import Ledger, schema
 from sordino.ledger.store import sqlite
 
-SCHEMA_1 = """
-CREATE TABLE account (
-    name TEXT PRIMARY KEY,
-    meter TEXT NOT NULL,
-    epsilon TEXT NOT NULL,
-    delta TEXT NOT NULL,
-    adjacency TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    source TEXT NOT NULL,
-    allowance BIGINT NOT NULL,
-    spent BIGINT NOT NULL DEFAULT 0,
-    charges BIGINT NOT NULL DEFAULT 0,
-    time TEXT NOT NULL,
-    CHECK (spent >= 0 AND spent <= allowance)
-);
-CREATE TABLE charge (
-    id TEXT PRIMARY KEY,
-    account TEXT NOT NULL REFERENCES account (name),
-    number BIGINT NOT NULL,
-    label TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'drawn', 'settled')),
-    reserved BIGINT NOT NULL,
-    drawn BIGINT NOT NULL DEFAULT 0,
-    settled BIGINT,
-    draws BIGINT NOT NULL DEFAULT 0,
-    detail TEXT NOT NULL,
-    time TEXT NOT NULL,
-    UNIQUE (account, number),
-    CHECK (drawn >= 0 AND drawn <= reserved),
-    CHECK ((state = 'settled') = (settled IS NOT NULL)),
-    CHECK (settled IS NULL OR (settled >= 0 AND settled <= drawn))
-);
-CREATE TABLE draw (
-    charge_id TEXT NOT NULL REFERENCES charge (id),
-    slot BIGINT NOT NULL,
-    mechanism TEXT NOT NULL,
-    amount BIGINT NOT NULL CHECK (amount >= 0),
-    time TEXT NOT NULL,
-    PRIMARY KEY (charge_id, slot)
-);
-PRAGMA application_id = 1397707332;
-PRAGMA user_version = 1;
-"""
-TIME = "2025-01-02T03:04:05+00:00"
-# id, account, number, label, state, reserved, drawn, settled, draws
-CHARGES = (
-    ("a1", "orders", 1, "never drawn", "reserved", 100, 0, None, 0),
-    ("b2", "orders", 2, "prix d'été", "drawn", 200, 150, None, 2),
-    ("c3", "orders", 3, "settled", "settled", 300, 250, 120, 1),
-    ("d4", "orders", 4, "settled for nothing", "settled", 400, 0, 0, 0),
-    ("e5", "orders", 5, "of nothing", "settled", 0, 0, 0, 0),
-    ("f6", "alarms", 1, "elsewhere", "drawn", 50, 50, None, 1),
+TOO_OLD = (
+    "has schema {} but this version of sordino knows schemas 4 to 5; make an account in it with an older"
 )
-DRAWS = (
-    ("b2", 0, "NoisyTopK", 100),
-    ("b2", 1, "LaplaceMechanism", 50),
-    ("c3", 0, "NoisyTopK", 250),
-    ("f6", 0, "Other", 50),
-)
-SPENT = {"orders": 100 + 200 + 120, "alarms": 50, "empty": 0}
-ALLOWANCE = 1000
-
-
-def old_file(path, mode="wal"):
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute(f"PRAGMA journal_mode = {mode}")
-    connection.execute("PRAGMA synchronous = OFF")
-    connection.executescript(SCHEMA_1)
-    for name, total in SPENT.items():
-        facts = (
-            name,
-            "pure",
-            "1/1000000",
-            "0",
-            "add-remove",
-            'column "customer"',
-            "/data/orders.parquet",
-            ALLOWANCE,
-            total,
-        )
-        connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 9, ?)", (*facts, TIME))
-    for charge in CHARGES:
-        detail = json.dumps({"k": charge[2], "domain": "público"})
-        connection.execute(
-            "INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*charge, detail, TIME)
-        )
-    for draw in DRAWS:
-        connection.execute("INSERT INTO draw VALUES (?, ?, ?, ?, ?)", (*draw, TIME))
-    connection.close()
-    return str(path)
 
 
 def dumped(path):
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
-    finally:
-        connection.close()
 
 
-def check_migrated(path):
-    assert Ledger.accounts(path) == tuple(sorted(SPENT))
-    for name, total in SPENT.items():
-        ledger = Ledger.open(path, account=name)
-        assert spent(ledger) == Fraction(total, 10**9)
-        assert ledger.remaining == Fraction(ALLOWANCE - total, 10**9)
-        statement = ledger.statement()
-        assert (statement.unit, statement.source, statement.meter) == (
-            'column "customer"',
-            "/data/orders.parquet",
-            "pure",
-        )
-        assert statement.epsilon == Fraction(1, 10**6)
-        wanted = [charge for charge in CHARGES if charge[1] == name]
-        assert [
-            (line.id, line.label, line.state, line.reserved, line.drawn, line.settled, line.time, line.detail)
-            for line in statement.charges
-        ] == [
-            (
-                key,
-                label,
-                state,
-                Fraction(reserved, 10**9),
-                Fraction(drawn, 10**9),
-                None if settled is None else Fraction(settled, 10**9),
-                TIME,
-                {"k": number, "domain": "público"},
-            )
-            for key, _, number, label, state, reserved, drawn, settled, _ in wanted
-        ]
-    drawn = [
-        (e.charge, e.detail["slot"], e.detail["mechanism"], int(e.amount * 10**9))
-        for n in SPENT
-        for e in history(path, n)
-    ]
-    assert sorted(drawn) == sorted(DRAWS)
-    assert raw(path, "PRAGMA user_version") == [(schema.VERSION,)]
-    assert {name for (name,) in raw(path, "SELECT name FROM sqlite_master WHERE type = 'table'")} == {
-        "account",
-        "charge",
-        "event",
-        "kept",
-    }
+def number_of(path):
+    sqlite.close_all()
+    return raw(path, "PRAGMA user_version")
 
 
-def history(path, name):
-    return [event for event in Ledger.open(path, account=name).history() if event.kind == "draw"]
+# ---- schemas before 4 ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["wal", "delete"])
-def test_an_old_file_is_brought_up_to_date_when_it_is_opened(tmp_path, mode):
-    check_migrated(old_file(tmp_path / "budget.db", mode))
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_schema_before_4_is_refused_and_left_as_it_is(place, version):
+    ledger = make(place)
+    charge = ledger.reserve(Pure(epsilon=0.1))
+    call_schema(place, version)
+    for use in (
+        lambda: ledger.remaining,
+        lambda: ledger.reserve(Pure(epsilon=0.1)),
+        charge.settle,
+        lambda: Ledger.open(place, account="orders"),
+        lambda: Ledger.accounts(place),
+        lambda: make(place, 1, "other"),
+    ):
+        said = refused(use, TOO_OLD.format(version))
+        assert said.startswith(f"The ledger at {ledger._store.url!r} has schema")
+        assert said.endswith("It was left as it is.")
+    call_schema(place, schema.VERSION)
+    assert [line.state for line in ledger.statement().charges] == ["reserved"]
+    assert Ledger.accounts(place) == ("orders",)
 
 
-def test_what_an_old_file_left_open_can_be_charged_and_given_up(tmp_path):
-    path = old_file(tmp_path / "budget.db")
-    ledger = Ledger.open(path, account="orders")
-    assert ledger.void("a1", reason="its process died").settled == 0
-    assert ledger.void("b2", reason="its process died").settled == Fraction(150, 10**9)
-    refused(lambda: ledger.void("c3", reason="again"), "closed already (settled)", LedgerConflict)
-    with ledger.reserve(Mechanism(Fraction(30, 10**9))) as charge:
-        charge.release(Mechanism(Fraction(30, 10**9)), [1], entropy=REAL)
-    assert spent(ledger) == Fraction(150 + 120 + 30, 10**9)
-    assert ledger.grant("team", Fraction(10, 10**9)).remaining == Fraction(10, 10**9)
-    assert spent(ledger) == Fraction(310, 10**9)
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_not_a_byte_of_a_file_before_4_changes(tmp_path, mode):
+    """Also not one with a log beside it, as those versions left them."""
+    ledger = make(tmp_path / "budget.db")
+    call_schema(ledger.url, 3)
+    raw(ledger.url, f"PRAGMA journal_mode = {mode}")
+    before = Path(ledger.url).read_bytes()
+    assert before[18] == (2 if mode == "wal" else 1)
+    for use in (
+        lambda: ledger.remaining,
+        lambda: ledger.reserve(Pure(epsilon=0.1)),
+        lambda: make(ledger.url, 1, "other"),
+        lambda: ledger.backup(tmp_path / "copy.db"),
+    ):
+        refused(use, TOO_OLD.format(3))
+    sqlite.close_all()
+    assert Path(ledger.url).read_bytes() == before
+    assert not (tmp_path / "copy.db").exists()
 
 
-def test_many_processes_bring_one_file_up_to_date(tmp_path):
-    path = old_file(tmp_path / "budget.db")
+def test_who_may_only_charge_a_server_is_told_the_same(owner, charger):  # noqa: F811
+    call_schema(owner, 3)
+    refused(lambda: Ledger.open(charger, account="orders"), TOO_OLD.format(3))
+
+
+# ---- schema 4 --------------------------------------------------------------------------------------------------
+
+
+def test_an_older_ledger_is_brought_up_to_date_and_loses_nothing(place):
+    ledger = make(place)
+    ledger.grant("team", 0.1).reserve(Pure(epsilon=0.05))
+    first, left = kept(ledger), ledger.reserve(Pure(epsilon=0.01))
+    heads = {name: Ledger.open(place, account=name).statement().head for name in ("orders", "team")}
+    take_back(place)
+    again = Ledger.open(place, account="orders")
+    assert (again.statement().head, again.read_release(first.id)) == (heads["orders"], SHEET)
+    assert again.read_release(kept(again).id) == SHEET
+    left.draw(Pure(epsilon=0.01))
+    left.settle()
+    spent(again)
+    for name, head in heads.items():
+        assert Ledger.open(place, account=name).verify(head=head).sound
+    with pytest.raises((sqlite3.DatabaseError, psycopg.Error)):
+        raw(place, "DELETE FROM ~kept")
+
+
+def test_an_older_file_is_read_as_it_is(tmp_path):
+    """By somebody who may not write it, too; until the first charge."""
+    ledger = make(tmp_path / "budget.db")
+    key = kept(ledger).id
+    take_back(ledger.url)
+    before = Path(ledger.url).read_bytes()
+    for _ in range(2):
+        again = Ledger.open(ledger.url, account="orders")
+        assert (again.charge(key).kept, again.verify().sound, len(list(again.export()))) == (1, True, 6)
+        assert again.statement().reading == ""
+    heads = again.backup(tmp_path / "copy.db")
+    assert Path(ledger.url).read_bytes() == before
+    copy = Ledger.open(tmp_path / "copy.db", account="orders")
+    assert copy.verify(head=heads["orders"]).sound
+    for one in (copy, again):
+        assert one.read_release(kept(one).id) == SHEET
+        spent(one)
+        assert number_of(one.url) == [(schema.VERSION,)]
+
+
+def test_a_reader_sees_what_was_charged_since_by_another_process(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    take_back(ledger.url)
+    assert ledger.statement().charges == ()
 
     def use():
-        Ledger.open(path, account="orders").reserve(Mechanism(Fraction(1, 10**9)))
+        kept(Ledger.open(ledger.url, account="orders"))
 
-    assert [finished(process) for process in [child(use) for _ in range(6)]] == [0] * 6
-    ledger = Ledger.open(path, account="orders")
-    assert spent(ledger) == Fraction(SPENT["orders"] + 6, 10**9)
-    assert len(ledger.statement().charges) == 5 + 6
+    assert in_child(use) == 0
+    assert [line.kept for line in ledger.statement().charges] == [1]
 
 
-@pytest.mark.parametrize("mode", ["wal", "delete"])
 @pytest.mark.sample(4)
-def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path, mode):
-    """Some are killed at random statements, some go on; an older process may have the file open, and copies are made meanwhile."""
+def test_many_processes_bring_one_ledger_up_to_date(place):
+    make(place)
+    take_back(place)
+
+    def use():
+        kept(Ledger.open(place, account="orders"))
+
+    assert [finished(process) for process in [child(use) for _ in range(4)]] == [0] * 4
+    ledger = Ledger.open(place, account="orders")
+    assert [line.kept for line in ledger.statement().charges] == [1] * 4
+    spent(ledger)
+
+
+@pytest.mark.sample(4)
+def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path):
+    """Some are killed at random statements, some go on, and copies are made meanwhile."""
     chance = random.Random(11)
     for attempt in range(4):
-        path = old_file(tmp_path / f"{attempt}.db", mode)
+        path = str(tmp_path / f"{attempt}.db")
+        settled(make(path))
+        take_back(path)
 
         def use(fatal, path=path):
             if fatal is not None:
                 Counter(fatal).install()
-            ledger = Ledger.open(path, account="orders")
-            with ledger.reserve(Mechanism(Fraction(1, 10**9))) as charge:
-                charge.release(Mechanism(Fraction(1, 10**9)), [1], entropy=REAL)
+            settled(Ledger.open(path, account="orders"))
 
         def look(path=path, attempt=attempt):
-            ledger = Ledger.open(path, account="alarms")
-            assert ledger.remaining == Fraction(ALLOWANCE - SPENT["alarms"], 10**9)
-            ledger.backup(tmp_path / f"copy-{attempt}-{os.getpid()}.db")
+            Ledger.open(path, account="orders").backup(tmp_path / f"copy-{attempt}-{os.getpid()}.db")
 
-        fatals = [chance.randrange(90) for _ in range(4)]
+        fatals = [chance.randrange(60) for _ in range(4)]
         doomed = [child(lambda fatal=fatal: use(fatal)) for fatal in fatals]
         others = [child(lambda: use(None)) for _ in range(2)] + [child(look)]
         codes = [finished(process) for process in doomed]
         assert set(codes) <= {0, -9}
         assert [finished(process) for process in others] == [0] * 3
         ledger = Ledger.open(path, account="orders")
-        mine = [line for line in ledger.statement().charges if line.label == "Mechanism"]
-        assert 2 + codes.count(0) <= len(mine) <= 2 + len(codes)
-        assert spent(ledger) == Fraction(SPENT["orders"] + len(mine), 10**9)
-        assert spent(Ledger.open(path, account="alarms")) == Fraction(SPENT["alarms"], 10**9)
+        assert 3 + codes.count(0) <= len(ledger.statement().charges) <= 3 + len(codes)
+        spent(ledger)
         [copy] = tmp_path.glob(f"copy-{attempt}-*.db")
-        assert spent(Ledger.open(copy, account="alarms")) == Fraction(SPENT["alarms"], 10**9)
+        spent(Ledger.open(copy, account="orders"))
 
 
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.slow
-def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, stride):
+def test_a_kill_at_every_boundary_leaves_the_older_file_or_the_new_one(tmp_path):
+    make(url := str(tmp_path / "dry.db"))
+    take_back(url)
     counter = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        template = old_file(tmp_path / "template.db", "delete")
-        path = str(shutil.copy(template, tmp_path / "dry.db"))
         counter.install(patch.setattr)
-        Ledger.open(path, account="orders")
+        settled(Ledger.open(url, account="orders"))
         sqlite.close_all()
-    commit = counter.seen.index("after DROP TABLE old_account")
-    assert len(counter.seen) > commit + 4 > 60
-    for fatal in {*range(0, len(counter.seen), stride), *range(commit - 3, len(counter.seen))}:
-        path = str(shutil.copy(template, tmp_path / f"{fatal}.db"))
+    migrated = max(n for n, boundary in enumerate(counter.seen) if "ADD COLUMN reading" in boundary)
+    for fatal in range(migrated + 12):
+        path = str(tmp_path / f"{fatal}.db")
+        make(path)
+        take_back(path)
 
         def killed(path=path, fatal=fatal):
             Counter(fatal).install()
-            Ledger.open(path, account="orders")
+            settled(Ledger.open(path, account="orders"))
             sqlite.close_all()
 
         assert in_child(killed) == -9
-        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (schema.VERSION,)], (
-            counter.seen[fatal]
-        )
-        if fatal % 21 == 0 or fatal >= commit - 1:
-            check_migrated(path)
-            sqlite.close_all()
+        ledger = Ledger.open(path, account="orders")
+        assert ledger.read_release(kept(ledger).id) == SHEET
+        spent(ledger)
+        sqlite.close_all()
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE])
-def test_a_failure_on_the_way_leaves_the_old_file(tmp_path, monkeypatch, code):
-    path = old_file(tmp_path / "budget.db", "delete")
-    before = dumped(path)
-    for words in (
-        "ALTER",
-        "CREATE TABLE",
-        "INSERT INTO account",
-        "INSERT INTO event",
-        "INSERT INTO charge",
-        "UPDATE account",
-        "DROP",
-    ):
+def test_a_failure_on_the_way_leaves_the_older_file(tmp_path, monkeypatch, code):
+    ledger = make(tmp_path / "budget.db")
+    take_back(ledger.url)
+    before = dumped(ledger.url)
+    for words in ("ALTER", "DROP", "CREATE TRIGGER", "PRAGMA user_version ="):
         with monkeypatch.context() as patch:
             failed = failing(patch, code, lambda sql, words=words: sql.startswith(words))
-            refused(lambda: Ledger.open(path, account="orders"), "budget.db' could not be")
+            refused(lambda: settled(Ledger.open(ledger.url, account="orders")), "budget.db' could not be")
             assert len(failed) == 1
-        assert dumped(path) == before
-    check_migrated(path)
+        assert dumped(ledger.url) == before
+        assert number_of(ledger.url) == [(4,)]
+    settled(Ledger.open(ledger.url, account="orders"))
+    assert number_of(ledger.url) == [(schema.VERSION,)]
+    spent(ledger)
 
 
-def test_an_old_file_that_is_read_only_is_left_as_it_is():
+def test_an_older_file_that_is_read_only_is_read_and_not_charged():
     with tempfile.TemporaryDirectory() as folder:
-        path = old_file(Path(folder) / "budget.db", "delete")
-        before = Path(path).read_bytes()
-        Path(path).chmod(0o444)
+        ledger = make(Path(folder) / "budget.db")
+        take_back(ledger.url)
+        before = Path(ledger.url).read_bytes()
+        Path(ledger.url).chmod(0o444)
         Path(folder).chmod(0o755)
 
         def unprivileged():
             if os.getuid() == 0:
                 os.setgid(65534)
                 os.setuid(65534)
-            for use in (lambda: Ledger.open(path, account="orders"), lambda: Ledger.accounts(path)):
-                refused(use, "is read-only, and charges must be written to it")
+            assert ledger.remaining == 1
+            refused(lambda: settled(ledger), "is read-only, and charges must be written to it")
 
         assert in_child(unprivileged) == 0
-        assert Path(path).read_bytes() == before
-        Path(path).chmod(0o644)
-        check_migrated(path)
+        assert Path(ledger.url).read_bytes() == before
+        Path(ledger.url).chmod(0o644)
+        settled(ledger)
+        spent(ledger)
 
 
-def test_a_history_that_was_migrated_is_guarded_like_any_other(tmp_path):
-    path = old_file(tmp_path / "budget.db")
-    ledger = Ledger.open(path, account="orders")
-    head = ledger.statement().head
-    with pytest.raises(sqlite3.DatabaseError):
-        raw(path, "UPDATE event SET amount = 0")
-    raw(path, "DROP TRIGGER event_update")
-    raw(path, "UPDATE event SET amount = amount - 1 WHERE account = 'orders' AND number = 2")
-    assert not ledger.verify(head=head).sound
+def test_a_number_that_an_older_process_put_back_harms_nothing(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    charge = kept(ledger)
+    call_schema(ledger.url, 4)
+    assert Ledger.open(ledger.url, account="orders").read_release(charge.id) == SHEET
+    kept(Ledger.open(ledger.url, account="orders"))
+    assert number_of(ledger.url) == [(schema.VERSION,)]
+    spent(ledger)
+
+
+def test_on_a_server_only_the_owner_brings_a_ledger_up_to_date(owner, charger):  # noqa: F811
+    """Until then nobody with this version charges it, and from then on nobody with an older one."""
+    settled(Ledger.open(owner, account="orders"))
+    take_back(owner)
+    says = "has schema 4, that of an older version of sordino; its owner must open it once"
+    assert "Nothing was charged." in refused(lambda: Ledger.open(charger, account="orders"), says)
+    assert raw(owner, "SELECT max(version) FROM ~ledger") == [(4,)]
+    # With other parameters, as it was then.
+    raw(owner, "DROP FUNCTION ~reserve")
+    raw(owner, "CREATE FUNCTION ~reserve(_a text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    raw(owner, f"GRANT EXECUTE ON FUNCTION ~reserve TO {ROLE}")
+    assert Ledger.accounts(owner) == ("orders",)
+    # What an older client calls is gone: there is one function of this name, and it asks for more.
+    now = raw(owner, "SELECT pronargs FROM pg_proc WHERE proname = 'reserve'")
+    assert now == [(len(schema.RESERVE.parameters),)]
+    mine = Ledger.open(charger, account="orders")
+    assert mine.read_release(kept(mine).id) == SHEET
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        raw(charger, "DELETE FROM ~kept")
+    public = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'sordino'::regnamespace"
+    public += " AND has_function_privilege('public', oid, 'EXECUTE')"
+    assert raw(owner, public) == [(0,)]
+    spent(Ledger.open(owner, account="orders"))

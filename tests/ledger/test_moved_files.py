@@ -300,7 +300,7 @@ def in_log(path):
     """Return a connection such as older versions kept: with what it writes in a log beside the file."""
     connection = sqlite3.connect(path, isolation_level=None)
     assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
-    connection.execute("PRAGMA user_version = 2")  # something is in the log
+    connection.execute("PRAGMA user_version = 4")  # something is in the log
     return connection
 
 

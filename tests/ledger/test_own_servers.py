@@ -170,7 +170,7 @@ def test_that_needs_a_server(number, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_run_without_a_server_fails_once_for_each_worker(tmp_path, workers):
-    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    (tmp_path / "conftest.py").write_text((TESTS.parent / "conftest.py").read_text())
     (tmp_path / "test_it.py").write_text(RUN)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, str(tmp_path)]
     ran = subprocess.run(

@@ -309,18 +309,6 @@ def test_noise_without_a_rho_is_turned_by_the_conversion_of_the_account(tmp_path
     assert count.cost.epsilon(1e-5) <= bound + 1e-9
 
 
-def test_what_refines_says_what_it_loses_by_itself(tmp_path):
-    ledger = opened(tmp_path / "a.db", epsilon=5)
-    session = sd.Session(shop(), unit=UNIT, ledger=ledger, name="orders", ladder=sd.Ladder(growth=2, looks=4))
-    first = session.count(epsilon=0.5)
-    again = first.refine(epsilon=0.5)
-    session.keep(again)
-    line = ledger.charge(again.receipt.id)
-    guarantee = ledger.publish(again.receipt.id).promise["guarantee"]
-    assert line.refines > 0
-    assert Fraction(guarantee["epsilon"]) == line.reserved + line.refines
-
-
 @pytest.mark.parametrize("delta", [0, 1e-5])
 def test_what_was_measured_again_says_what_all_looks_lose(tmp_path, delta):
     """Its estimate is made of all of them, so the new look alone would be too little."""

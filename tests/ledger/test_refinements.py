@@ -1,19 +1,57 @@
-"""Accounts with refinements in them: what they add, and what they count by themselves where epsilons are not added."""
+"""Charges that refined another release, as earlier versions recorded them: what they count as by themselves."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
 
 import sordino as sd
-from sordino.cost import Added, Pure, compose
+from ledger.fakes import REAL, Result
+from sordino.cost import Pure
 from sordino.ledger.account.records import find_alone
 from sordino.ledger.renyi import amounts_at
+from sordino.sheet import Sheet
 
 ABOUT = {"adjacency": "add-remove", "unit": "u", "source": "orders.parquet"}
 FIRST = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
-FINER = sd.RefinedLaplace(first=FIRST, epsilon=Fraction(1, 2))
+
+
+class Added(Pure):
+    """What earlier versions charged: an epsilon beside that of another release, and more by itself."""
+
+    def __init__(self, *, epsilon, alone):
+        super().__init__(epsilon=epsilon)
+        object.__setattr__(self, "alone", Fraction(alone))
+
+    def to_dict(self):
+        exact = [str(self.epsilon_), str(self.alone)]
+        return {
+            "notion": "added",
+            "epsilon": float(self.epsilon_),
+            "alone": float(self.alone),
+            "exact": exact,
+        }
+
+
+# The ledger writes down the costs of its own package alone.
+Added.__module__ = "sordino.cost.added"
+
+
+@dataclass(frozen=True)
+class Finer:
+    """A mechanism that charges for such a release."""
+
+    cost: Added
+    sensitivity: sd.Sensitivity = sd.COUNTING
+    exact: bool = True
+
+    def release(self, _answers, *, entropy):
+        return Result(self.cost)
+
+
+FINER = Finer(Added(epsilon=Fraction(1, 2), alone=Fraction(5, 2)))
 
 
 @pytest.fixture
@@ -23,16 +61,16 @@ def ledger(tmp_path):
 
 def charge(ledger):
     with ledger.reserve(FIRST, label="look") as first:
-        rough = first.release(FIRST, 1000)
+        first.release(FIRST, 1000)
     with ledger.reserve(FINER, label="finer") as second:
-        return second.release(FINER, 1000, values=rough)
+        second.release(FINER, 1000, entropy=REAL)
+    return second
 
 
-def test_a_pure_account_pays_for_the_finer_noise_once(ledger):
-    assert charge(ledger).total == Pure(epsilon=Fraction(3, 2))
+def test_a_pure_account_has_paid_for_the_finer_noise_once(ledger):
+    charge(ledger)
     assert ledger.statement().spent == Fraction(3, 2)
     rough, finer = ledger.statement().charges
-    # By itself it loses both rates: 1 and 3/2.
     assert (rough.refines, finer.refines) == (0, 2)
     assert finer.charged == Fraction(1, 2)
     assert ledger.verify().sound
@@ -58,14 +96,20 @@ def test_events_of_another_library_are_those_of_the_release_by_itself(ledger):
     assert told == list(sd.accounting.to_dp_events([Pure(epsilon=1), Pure(epsilon=Fraction(5, 2))]).events)
 
 
-def test_a_refinement_inside_a_batch_is_found(ledger):
-    cost = compose(
-        Added(epsilon=Fraction(1, 4), alone=1), Added(epsilon=Fraction(1, 4), alone=1), Pure(epsilon=1)
-    )
-    with ledger.reserve((cost, FINER), label="all of it"):
-        pass
-    [line] = ledger.statement().charges
-    assert line.refines == 2 + 2 * Fraction(3, 4)
+def test_a_statement_says_what_the_release_loses_by_itself(ledger):
+    made = charge(ledger)
+    made.keep(Sheet(facts={"release": "count"}, columns=(), rows=[]))
+    line = ledger.charge(made.id)
+    guarantee = ledger.publish(made.id).promise["guarantee"]
+    assert line.refines == 2
+    assert Fraction(guarantee["epsilon"]) == line.reserved + line.refines
+
+
+def test_a_refinement_inside_a_batch_is_found():
+    pure, added = Pure(epsilon=1).to_dict(), Added(epsilon=Fraction(1, 4), alone=1).to_dict()
+    parts = [added | {"count": 2}, pure | {"count": 1}]
+    body = {"charges": [{"cost": {"notion": "composition", "parts": parts}}, {"cost": FINER.cost.to_dict()}]}
+    assert find_alone(body) == 2 + 2 * Fraction(3, 4)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ import random
 import sqlite3
 from fractions import Fraction
 
-import psycopg
 import pytest
 
 import sordino as sd
 from ledger.fakes import NANO, PLACE, REAL, Mechanism, in_child, make, raw, refused, resumed, spent
 from ledger.faults import Counter
-from ledger.older import reserve_as_before, take_back
+from ledger.older import reserve_as_before
 from ledger.test_roles import ROLE, called, charger, owner  # noqa: F401  (two are fixtures)
 from sordino.cost import RDP, ZCDP, Approximate, Pure, compose, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
@@ -410,34 +409,6 @@ def test_a_backup_is_whole(tmp_path):
 # ---- older ledgers ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.sample(4)
-def test_an_older_ledger_gets_the_sums_and_loses_nothing(place, version):
-    ledger = make(place, 1)
-    ledger.grant("team", 0.1).reserve(Pure(epsilon=0.05))
-    with ledger.reserve(Pure(epsilon=0.2)) as charge:
-        charge.release(Mechanism(0.2, spends=0.1), [1], entropy=REAL)
-    zcdp = make(place, 1, "other", delta=1e-6, meter="zcdp")
-    zcdp.reserve(ZCDP(rho=0.001))
-    heads = {name: Ledger.open(place, account=name).statement().head for name in ("orders", "team", "other")}
-    open_charge = ledger.reserve(Pure(epsilon=0.01))
-    take_back(place, version)
-    # A reader leaves a file as it is.
-    if not place.startswith("postgresql:"):
-        assert spent(Ledger.open(place, account="orders")) == Fraction(21, 100)
-        sqlite.close_all()
-        assert raw(place, "PRAGMA user_version") == [(version,)]
-    made = account(place, 3, name="new")
-    made.reserve(ZCDP(rho=0.001))
-    spent_in_all(made)
-    open_charge.draw(Pure(epsilon=0.01))
-    open_charge.settle()
-    for name, head in heads.items():
-        assert Ledger.open(place, account=name).verify(head=head).sound
-    with pytest.raises((psycopg.Error, Exception), match=r"(?i)check|constraint"):
-        raw(place, "UPDATE ~account SET spent = allowance + 1 WHERE name = 'orders'")
-
-
 def as_before(ledger, cost):
     """Return what a client of schema 2 or 3 tells a file when it charges."""
     given = dict.fromkeys(("label", "unit", "source", "adjacency", "reading", "detail"))
@@ -445,14 +416,11 @@ def as_before(ledger, cost):
     return {name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock", "body")}
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
-def test_an_older_process_that_has_the_file_open_charges_what_it_understands(tmp_path, version):
+def test_an_older_process_that_has_the_file_open_charges_what_it_understands(tmp_path):
     """It does not look at the number of the schema again; the file keeps it from accounts that it does not know."""
     url = str(tmp_path / "budget.db")
     ledger = make(url, 1)
     ledger.reserve(Pure(epsilon=0.1))
-    if version < 4:
-        take_back(url, version)
     with_delta = account(url, 3, name="other")
     reserve_as_before(url, as_before(ledger, Pure(epsilon=0.2)))
     assert spent(ledger) == Fraction(3, 10)
@@ -485,26 +453,6 @@ def test_a_file_of_this_schema_without_the_trigger_gets_it_with_the_next_charge(
     ledger.reserve(Pure(epsilon=0.1))
     assert sqlite3.connect(url).execute("PRAGMA schema_version").fetchone() == made
     assert ledger.verify().sound
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_on_a_server_only_the_owner_brings_a_ledger_up_to_date(owner, charger, version):  # noqa: F811
-    """Until then nobody with this version charges it, and from then on nobody with an older one."""
-    Ledger.open(owner, account="orders").reserve(Pure(epsilon=0.1))
-    take_back(owner, version)
-    says = rf"has schema {version}, that of an older version of sordino; its owner must open it once"
-    with pytest.raises(LedgerError, match=says) as caught:
-        Ledger.open(charger, account="orders")
-    assert "Nothing was charged." in str(caught.value)
-    # With other parameters, as it was then.
-    raw(owner, "DROP FUNCTION ~reserve")
-    raw(owner, "CREATE FUNCTION ~reserve(_a text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
-    raw(owner, f"GRANT EXECUTE ON FUNCTION ~reserve TO {ROLE}")
-    assert spent(Ledger.open(owner, account="orders")) == Fraction(1, 10)
-    # What an older client calls is gone: there is one function of this name, and it asks for more.
-    now = raw(owner, "SELECT pronargs FROM pg_proc WHERE proname = 'reserve'")
-    assert now == [(len(RESERVE.parameters),)]
-    Ledger.open(charger, account="orders").reserve(Pure(epsilon=0.1))
 
 
 def test_a_client_that_is_connected_while_a_server_gets_another_schema_is_told(owner):  # noqa: F811

@@ -15,13 +15,13 @@ import pytest
 import sordino as sd
 from ledger.fakes import NANO, REAL, Mechanism, in_child, make, raw, refused, resumed
 from ledger.faults import Counter
-from ledger.older import reserve_as_before, take_back
+from ledger.older import reserve_as_before
 from ledger.test_meters import epsilon_of
 from ledger.test_renyi_accounts import PLACE, as_before, row_of, spent_in_all
 from ledger.test_roles import called, charger, owner  # noqa: F401  (two are fixtures)
 from sordino import SYSTEM, UnlistedHistogram, UnlistedTopK
 from sordino.constraints import exact
-from sordino.cost import RDP, ZCDP, Added, Approximate, ApproximateZCDP, Pure, Range, compose, repeat
+from sordino.cost import RDP, ZCDP, Approximate, ApproximateZCDP, Pure, Range, compose, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.amounts import Meter, exact_amounts
@@ -104,7 +104,6 @@ KEEPS = Meter("zcdp", Fraction(1))
         (Approximate(epsilon=Fraction(1, 2), delta=TENTH), Pure(epsilon=Fraction(1, 2)).zcdp(), TENTH),
         (Pure(epsilon=2), Pure(epsilon=2).zcdp(), 0),
         (Range(low=0.1, high=0.2), Range(low=0.1, high=0.2).zcdp(), 0),
-        (Added(epsilon=0.5, alone=2.5), Pure(epsilon=2.5).zcdp(), 0),
     ],
 )
 def test_a_cost_adds_its_rho_and_its_delta(cost, rho, failing):
@@ -521,26 +520,10 @@ def test_what_is_released_is_kept(place):
 # ---- older ledgers, other meters -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.sample(4)
-def test_an_older_ledger_takes_such_an_account(place, version):
-    plain = make(place, 1, "plain", delta=1e-6, meter="zcdp")
-    plain.reserve(ZCDP(rho=0.001))
-    head = plain.statement().head
-    take_back(place, version)
-    ledger = account(place)
-    ledger.reserve(ApproximateZCDP(rho=0.001, delta=TENTH))
-    assert spent_in_all(ledger) == units(0.001, TENTH)
-    assert Ledger.open(place, account="plain").verify(head=head).sound
-
-
-@pytest.mark.parametrize("version", [2, 3, 4])
-def test_an_older_process_that_has_the_file_open_cannot_charge_it(tmp_path, version):
+def test_an_older_process_that_has_the_file_open_cannot_charge_it(tmp_path):
     """It knows no deltas; the file keeps it from accounts that have them."""
     url = str(tmp_path / "budget.db")
     make(url, 1, "plain").reserve(Pure(epsilon=0.1))
-    if version < 4:
-        take_back(url, version)
     ledger = account(url)
     with pytest.raises(sqlite3.IntegrityError, match="is for a newer version of sordino"):
         reserve_as_before(url, as_before(ledger, ZCDP(rho=0.001)))

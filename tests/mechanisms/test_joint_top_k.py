@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, InvalidParameter, JointTopK, NoisyTopK, Seeded, Sensitivity, audit
-from sordino.audit.enumeration.joint_sets import joint_sets
+import sordino_audit as audit
+from sordino import COUNTING, InvalidParameter, JointTopK, NoisyTopK, Seeded, Sensitivity
 from sordino.cost import BoundedRange
 from sordino.mechanisms import joint_sets as sampler
 from sordino.mechanisms.joint_sets import SetRace, ranked_runs
+from sordino_audit.enumeration.joint_sets import joint_sets
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 LISTS = [

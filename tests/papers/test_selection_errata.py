@@ -10,9 +10,9 @@ import mpmath
 import pytest
 from scipy import integrate
 
-from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
 from sordino.mechanisms.crossings.split import Task, best_correction, lead_probability, log_success, stays
 from sordino.noise import Geometric
+from sordino_audit.controls.sparse_vectors import SPARSE_VECTORS
 
 E, L = "exponential", "laplace"
 

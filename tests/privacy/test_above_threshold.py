@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, AboveThreshold, Seeded, Sensitivity, audit
-from sordino.audit import Crossings, Law, Subject
-from sordino.audit.enumeration.scans import positions
+import sordino_audit as audit
+from sordino import COUNTING, AboveThreshold, Seeded, Sensitivity
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
 from sordino.mechanisms.crossings.threshold_scan import (
@@ -24,6 +23,8 @@ from sordino.mechanisms.crossings.threshold_scan import (
     nested_cost,
 )
 from sordino.noise import Geometric
+from sordino_audit import Crossings, Law, Subject
+from sordino_audit.enumeration.scans import positions
 from support.fit import LEVEL
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

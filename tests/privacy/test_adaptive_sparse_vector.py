@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from sordino import AdaptiveSparseVector, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import AdaptiveSparseVector, Sensitivity
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.adaptive import Rules, by_formula, by_play, transcripts, worst
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -158,7 +159,7 @@ def test_a_refund_of_a_branch_is_convicted_through_the_mechanism():
     assert not audit.exact(m, answers_a=(0, 0), answers_b=(1, -1)).broken
 
 
-@pytest.mark.slow  # tests/audit/test_reports.py holds all claims to account
+@pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account
 def test_the_claims_hold_and_are_reached():
     tight, other = audit.run_claims("AdaptiveSparseVector")
     tight.raise_if_broken()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import sordino_audit as audit
 from sordino import (
     COUNTING,
     ExponentialMechanism,
@@ -20,7 +21,6 @@ from sordino import (
     RandomizedResponse,
     Seeded,
     Sensitivity,
-    audit,
 )
 from sordino.cost import Pure, RandomizedChoice
 from sordino.mechanisms.permute_and_flip import decide

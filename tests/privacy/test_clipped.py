@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import ClippedMean, ClippedSum, ClippedVariance, Seeded, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.clipped import cells, clips, reach, thirds
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import ClippedMean, ClippedSum, ClippedVariance, Seeded
 from sordino.cost import ZCDP, Pure, compose
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from sordino_audit import Subject
+from sordino_audit.enumeration.clipped import cells, clips, reach, thirds
+from sordino_audit.enumeration.subjects import subject_of
 from support.fit import LEVEL
 
 GRID = {"cap": 3, "growth": 2}

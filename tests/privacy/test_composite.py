@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sensitivity, audit
-from sordino.audit.enumeration.bounded import law
+import sordino_audit as audit
+from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sensitivity
 from sordino.cost import Pure
 from sordino.mechanisms.bounded.perturbation import Perturbation, TwoPoints
 from sordino.mechanisms.composite import (
@@ -25,6 +25,7 @@ from sordino.mechanisms.composite import (
     two_points,
     variances,
 )
+from sordino_audit.enumeration.bounded import law
 from support.fit import LEVEL
 
 HUMPS = [Fraction(1), Fraction(7, 5)]

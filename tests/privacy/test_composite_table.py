@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded, audit
-from sordino.audit.enumeration.bounded import law
+import sordino_audit as audit
+from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded
 from sordino.cost import Pure
 from sordino.errors import UnsupportedBackend
 from sordino.mechanisms import composite_table
 from sordino.mechanisms.composite_table import TableNoise, checked
+from sordino_audit.enumeration.bounded import law
 from support.fit import LEVEL
 
 LINE = {"lower": -1, "upper": 1}

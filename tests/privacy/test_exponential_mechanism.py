@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import sordino_audit as audit
 from sordino import (
     COUNTING,
     Choice,
@@ -19,15 +20,14 @@ from sordino import (
     NoisyTopK,
     Seeded,
     Sensitivity,
-    audit,
     p_value,
 )
-from sordino.audit.enumeration.selection import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import exponential_mechanism
 from sordino.mechanisms.exponential_mechanism import _handicap, decide, with_lead
 from sordino.mechanisms.race import Gumbel, ScoreRace, draw_places
 from sordino.noise import Geometric
+from sordino_audit.enumeration.selection import leads, peeled
 from support.choices import lead, lead_at_least, run, softmax
 from support.enumeration import float_log, neighbours
 from support.fit import LEVEL

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+import sordino_audit as audit
 from sordino import (
     COUNTING,
     AboveThreshold,
@@ -19,12 +20,11 @@ from sordino import (
     HybridSparseVector,
     Sensitivity,
     SparseVector,
-    audit,
 )
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import cdf, pmf
 from support.hybrids import excess, found_law, found_outcomes
 from support.sparse_vectors import Rules, by_formula, transcripts

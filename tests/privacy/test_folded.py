@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity, audit
-from sordino.audit.enumeration.bounded import staircase
+import sordino_audit as audit
+from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity
 from sordino.cost import Pure
 from sordino.mechanisms.folded import _folded_variance, decide
 from sordino.noise import DiscreteLaplace, Staircase
+from sordino_audit.enumeration.bounded import staircase
 from support.fit import LEVEL
 
 RATIOS = [Fraction(1, 3), Fraction(9, 10)]

@@ -11,11 +11,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GaussianSparseVector, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, GaussianSparseVector, Sensitivity
 from sordino.cost import RDP, ZCDP, Pure
 from sordino.mechanisms.gaussian_sparse_vector import choices
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.quiet import TAILS, gaussian_law, renyi
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
@@ -204,7 +205,7 @@ def test_a_threshold_that_is_not_paid_for_is_convicted():
     assert audit.exact(sold, answers_a=(0, 0), answers_b=(1, 0), vectors=20_000_000, tail=1e-3).broken
 
 
-@pytest.mark.slow  # tests/audit/test_reports.py holds all claims to account
+@pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account
 def test_the_claims_hold():
     for report in audit.run_claims("GaussianSparseVector"):
         assert not report.broken

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.selection import transcripts
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity
 from sordino.cost import BoundedRange, GumbelStage, Pure, repeat
 from sordino.mechanisms import gumbel_sparse_vector
 from sordino.mechanisms.gumbel_sparse_vector import Uniform, decide, select_positives, stages
+from sordino_audit import Subject
+from sordino_audit.enumeration.selection import transcripts
+from sordino_audit.enumeration.subjects import subject_of
 from support.fit import LEVEL
 from support.quiet import gumbel_law
 from support.scripted import Scripted

@@ -11,12 +11,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GumbelSparseVector, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, GumbelSparseVector, Sensitivity
 from sordino.cost import BoundedRange, GumbelStage, Pure, Range, compose, gumbel_stage as stages, repeat
 from sordino.cost.conversion import rdp_delta
 from sordino.cost.loss_law import loss_laws
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 

@@ -9,16 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import (
-    COUNTING,
-    HistogramTopK,
-    HybridTopK,
-    InvalidParameter,
-    NoisyTopK,
-    Seeded,
-    Sensitivity,
-    audit,
-)
+import sordino_audit as audit
+from sordino import COUNTING, HistogramTopK, HybridTopK, InvalidParameter, NoisyTopK, Seeded, Sensitivity
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.histogram_top_k import CLAIMS, NOBODY, decide
 from support.enumeration import by_formula, float_log, outputs

@@ -10,11 +10,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, HybridSparseVector, Seeded, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, HybridSparseVector, Seeded, Sensitivity
 from sordino.cost import Pure
 from sordino.mechanisms.hybrid_sparse_vector import decide
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import pmf
 from support.hybrids import NOBODY, excess, found, found_law, found_outcomes, neighbours
 

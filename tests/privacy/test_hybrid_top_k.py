@@ -10,12 +10,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, HybridTopK, InvalidParameter, Seeded, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, HybridTopK, InvalidParameter, Seeded, Sensitivity
 from sordino.cost import Pure
 from sordino.mechanisms.hybrid_top_k import decide
 from sordino.noise import Geometric
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import pmf
 from support.hybrids import NOBODY, excess, neighbours, top, top_law, top_outcomes
 

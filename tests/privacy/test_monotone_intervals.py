@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from sordino import COUNTING, AdaptiveSparseVector, HybridSparseVector, Sensitivity, SparseVector, audit
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, AdaptiveSparseVector, HybridSparseVector, Sensitivity, SparseVector
 from sordino.cost import Pure, Range, repeat
+from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import float_log
 from support.sparse_vectors import Rules, by_formula
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import BucketCounts, Quantile, Quantiles, Seeded, audit
-from sordino.audit.enumeration.quantiles import law_of, quantiles_paths
+import sordino_audit as audit
+from sordino import BucketCounts, Quantile, Quantiles, Seeded
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
 from sordino.estimators.quantiles.rank_search import Runs
+from sordino_audit.enumeration.quantiles import law_of, quantiles_paths
 from support.fit import LEVEL
 from support.rank_laws import law, multiplied, neighbours, part_law, plus
 

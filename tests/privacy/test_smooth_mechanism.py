@@ -11,7 +11,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from sordino import ClaimBroken, HeavyTailWarning, SmoothMechanism, audit, smooth
+import sordino_audit as audit
+from sordino import ClaimBroken, HeavyTailWarning, SmoothMechanism, smooth
 from sordino.cost import Pure
 from sordino.mechanisms.smooth.scaled_noise import cauchy_alpha, largest_alpha, loss_bound
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sordino import Seeded, SmoothSelection, audit
+import sordino_audit as audit
+from sordino import Seeded, SmoothSelection
 from sordino.cost import Pure
 from sordino.mechanisms.smooth.smooth_selection import INFLATED, bound_selection_loss, d_m, k2, kappa
 from sordino.noise import GeneralizedCauchy

@@ -9,11 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, Sensitivity, SparseVector, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, Sensitivity, SparseVector
 from sordino.cost import Pure
 from sordino.noise import Geometric
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.sparse_vectors import Rules, by_formula, by_play, outcome, transcripts, worst
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -159,7 +160,7 @@ def test_noise_subtracted_from_the_threshold_is_convicted():
     assert audit.exact(subject(subtracted, 1), answers_a=(-1,), answers_b=(0,)).epsilon_at_most == math.inf
 
 
-@pytest.mark.slow  # tests/audit/test_reports.py holds all claims to account
+@pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account
 def test_the_claims_hold_and_are_reached():
     tight, other = audit.run_claims("SparseVector")
     tight.raise_if_broken()

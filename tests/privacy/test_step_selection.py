@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection, audit
+import sordino_audit as audit
+from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection
 from sordino.cost import Pure
 from sordino.mechanisms import step_selection
 from sordino.mechanisms.smooth import smooth_step_selection

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from sordino import COUNTING, AboveThreshold, InvalidParameter, Seeded, Sensitivity, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.scans import positions
+import sordino_audit as audit
+from sordino import COUNTING, AboveThreshold, InvalidParameter, Seeded, Sensitivity
 from sordino.grid import CLAMP, UNCUT, to_steps, to_steps_uncut
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
+from sordino_audit import Subject
+from sordino_audit.enumeration.scans import positions
 from support.fit import LEVEL
 
 NESTED = AboveThreshold(threshold=CLAMP, epsilon=1, sensitivity=COUNTING, nested=True)

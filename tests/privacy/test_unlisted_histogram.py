@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import Seeded, UnlistedHistogram, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import Seeded, UnlistedHistogram
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.mechanisms.unlisted.occurring import counting
 from sordino.mechanisms.unlisted.unlisted_histogram import decide
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.unlisted import moves
 
 REACH = 24

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, InvalidParameter, LimitedTopK, Seeded, UnlistedTopK, audit
-from sordino.audit import Subject
-from sordino.audit.enumeration.subjects import subject_of
+import sordino_audit as audit
+from sordino import COUNTING, InvalidParameter, LimitedTopK, Seeded, UnlistedTopK
 from sordino.cost import Approximate
 from sordino.mechanisms.unlisted.failures import bound_exponential, bound_laplace
 from sordino.mechanisms.unlisted.limited_top_k import decide_limited
 from sordino.mechanisms.unlisted.occurring import counting
 from sordino.mechanisms.unlisted.unlisted_top_k import decide, decide_occurring
+from sordino_audit import Subject
+from sordino_audit.enumeration.subjects import subject_of
 from support.unlisted import cdf, failure, law, moves, outcomes, pmf, spent, top, worst_failure
 
 HALF = 0.5

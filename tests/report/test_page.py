@@ -112,7 +112,7 @@ def test_epsilons_are_added_only_where_that_says_something():
     assert "rho 0.01" in make_report([document(epsilon=None, delta=None, rho=0.01, cost={})])
 
 
-def test_a_refined_release_tells_what_all_looks_cost():
+def test_a_document_of_several_looks_tells_what_all_of_them_cost():
     assert "At epsilon 2, someone" in make_report([document(total_epsilon=2.0)])
 
 
@@ -527,7 +527,7 @@ def test_no_other_place_is_linked(place):
 
 
 def test_what_is_said_of_claims_is_what_they_say():
-    from sordino.audit.registry import claims
+    from sordino.claims import claims
     from sordino.report.theorems import find_theorems
 
     said = {(one.name, one.statement, one.references, one.proof) for one in claims()}

@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import InvalidParameter, audit, smooth
+import sordino_audit as audit
+from sordino import InvalidParameter, smooth
 from sordino.smooth._table import Tables
 
 

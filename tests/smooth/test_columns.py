@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from sordino import InvalidParameter, audit, smooth
+import sordino_audit as audit
+from sordino import InvalidParameter, smooth
 from sordino.smooth._quantile import largest_gap
 
 VALUES = range(5)

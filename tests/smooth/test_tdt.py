@@ -11,7 +11,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import InvalidParameter, audit, smooth
+import sordino_audit as audit
+from sordino import InvalidParameter, smooth
 from sordino.smooth import _tdt
 from sordino.smooth._tdt import MOVES, admissible, distance, local_table, smallest_bounds
 from sordino.smooth.values import OUTWARD

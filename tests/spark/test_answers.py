@@ -15,7 +15,7 @@ import pytest
 import sordino as sd
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
 from sordino.data.questions.numbers import number_kind
-from sordino.data.sources import spark_words
+from sordino.data.sources import spark_steps, spark_words
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
 from support.counted import SALT, counts_as_the_oracle, table
@@ -120,11 +120,11 @@ def test_decimals_have_the_states_of_their_arrays(width, scale):
 def test_a_division_that_wraps_is_convicted(monkeypatch):
     """`div` of Spark is exact on whole numbers of 64 bits, and wraps in silence on decimals, under ANSI rules too."""
 
-    def divide(whole, divisor, wide):
-        return f"(({whole}) div CAST('{divisor}' AS {wide}))"
+    def divide(whole, divisor):
+        return f"(({whole}) div CAST('{divisor}' AS {spark_steps.WIDE}))"
 
     values = decimals(GRIDS["signed"], 38, 0)
-    monkeypatch.setattr(spark_words, "divide", divide)
+    monkeypatch.setattr(spark_steps, "_divide_wide", divide)
     monkeypatch.setattr(
         "support.number_states.STEPS", [StepRange(low=-(1 << 52), high=1 << 52, step=1 << 62)]
     )
@@ -149,7 +149,7 @@ def test_sums_of_buckets_beyond_64_bits_are_exact(lower):
 
 
 def test_a_sum_in_64_bits_is_convicted(monkeypatch):
-    monkeypatch.setattr(spark_words, "_write_sum", lambda steps: f"coalesce(sum({steps}), 0)")
+    monkeypatch.setattr(spark_words, "write_sum", lambda steps: f"coalesce(sum({steps}), 0)")
     with pytest.raises(DataSourceError):
         test_sums_of_buckets_beyond_64_bits_are_exact(10**17)
 
@@ -344,8 +344,8 @@ EXTREMES = [
 def test_every_cut_that_is_written_is_read_as_itself(name):
     """A rehearsal over no row evaluates none of them: one that could not be read would end a release after its charge."""
     kind = number_kind(name, text=False)
-    cuts = [spark_words._hold(kind, cut) for cut in map(kind.cut, EXTREMES) if cut is not None]
-    written = f"CAST(split('{','.join(cuts)}', ',') AS ARRAY<{spark_words._held(kind)}>)"
+    cuts = [spark_steps.hold(kind, cut) for cut in map(kind.cut, EXTREMES) if cut is not None]
+    written = f"CAST(split('{','.join(cuts)}', ',') AS ARRAY<{spark_steps.held_type(kind)}>)"
     [read] = session().sql(f"SELECT {written} AS cuts").toArrow().column("cuts").to_pylist()
     if kind.scale is None:
         assert read == EXTREMES

@@ -12,7 +12,7 @@ import pytest
 
 from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.data.questions.predicate import Predicate
-from sordino.data.sources import condition_writer, spark_condition, spark_words
+from sordino.data.sources import spark_condition, spark_words
 from sordino.data.sources.dialect import Dialect
 from sordino.errors import DataSourceError, InvalidParameter
 from support.company import PAIRS
@@ -68,7 +68,7 @@ def test_arithmetic_that_fails_for_one_row_ends_the_question_for_all(monkeypatch
     assert question.run().values.tolist() == [50]
     monkeypatch.setattr(spark_condition, "_FUNCTIONS", {"*": "(SELECT 1) * 0 + try_add", "+": "+", "-": "-"})
     monkeypatch.setattr(
-        condition_writer._Writer,
+        spark_condition._Writer,
         "_compute",
         lambda self, a, op, b: self._typed(f"({a.sql} {op} {b.sql})", "BIGINT"),
     )

@@ -39,7 +39,7 @@ def test_every_request_of_a_session_is_a_kind_or_has_a_reason_not_to_be():
 
     for name in list_kinds():
         find_kind(name)
-    from sordino.session import local, refine, remeasure  # noqa: F401
+    from sordino.session import local, remeasure  # noqa: F401
 
     known = {one.name for one in leaves(Request) if one.__module__.startswith("sordino.")}
     assert known == {*list_kinds(), *NOT_IN_STUDIES}

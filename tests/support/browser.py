@@ -41,7 +41,7 @@ _PATIENCE = 60
 
 
 class NoBrowser(AssertionError):
-    """There is no browser to test with; nothing is skipped for that: the run ends (tests/conftest.py)."""
+    """There is no browser to test with; nothing is skipped for that: the run ends (conftest.py)."""
 
 
 def program() -> str:

@@ -120,13 +120,6 @@ def _local(plant: Any, entropy: Any) -> Any:
     return LocalReports(mechanism=mechanism).release(iter([np.array([3.0, float(plant)])]), entropy=entropy)
 
 
-def _refined(plant: Any, entropy: Any) -> Any:
-    first = sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)
-    # Far from the answer, so that the first noise is no secret of its own.
-    seen = sd.Value(value=3.0, standard_error=1414.0, mechanism=first, cost=first.cost, simulated=False)
-    return sd.RefinedLaplace(first=first, epsilon=0.001).release(plant, values=seen, entropy=entropy)
-
-
 def _markers(plant: Any, entropy: Any) -> Any:
     b, c = [128, int(plant) % (1 << 40), 96], [72, 97, 101]
     return sd.genomics.most_significant(b=b, c=c, families=150, epsilon=1, method="step", entropy=entropy)
@@ -235,7 +228,6 @@ DOORS: dict[str, Door] = {
     ),
     "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
     "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
-    "RefinedLaplace.release": _refined,
     "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(
         epsilon=1, beta=0.05, ceiling=8, floor=0.5, law="quartic"
     ).release(plant, smooth_bound=2, entropy=entropy),

@@ -54,7 +54,7 @@ _SETTINGS = {
 
 
 class NoServer(AssertionError):
-    """There is no server to test with; nothing is skipped for that: the run ends (tests/conftest.py)."""
+    """There is no server to test with; nothing is skipped for that: the run ends (conftest.py)."""
 
 
 def _has_both(folder: Path) -> bool:

@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from sordino import BucketCounts, Quantile
-from sordino.audit.enumeration.quantiles import quantile_paths, quantiles_paths
 from sordino.estimators.quantiles.rank_search import RankFlip, Runs
+from sordino_audit.enumeration.quantiles import quantile_paths, quantiles_paths
 
 
 @cache

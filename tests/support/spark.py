@@ -66,7 +66,7 @@ _SETTINGS = {
 
 
 class NoSpark(AssertionError):
-    """There is no Spark to test with; nothing is skipped for that: the run ends (tests/conftest.py)."""
+    """There is no Spark to test with; nothing is skipped for that: the run ends (conftest.py)."""
 
 
 def _free_port() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-KINDS = ("csv", "parquet", "duckdb", "relation", "polars", "lazy", "pandas", "arrow", "datafusion")
+KINDS = ("csv", "parquet", "duckdb", "relation", "polars", "lazy", "pandas", "arrow")
 SHUFFLED = ("parquet", "polars")
 
 
@@ -17,10 +17,6 @@ def made(folder, kind, table, name="t"):
         from support.spark import frame
 
         return frame(table)
-    if kind == "datafusion":
-        from datafusion import SessionContext
-
-        return SessionContext().from_arrow(table)
     if kind == "relation":
         return duckdb.connect().from_arrow(table)
     if kind in {"polars", "lazy"}:

@@ -19,9 +19,9 @@ from typing import Any
 import click
 
 from sordino import errors
-from sordino.cli._say import say
 from sordino.cli.near import NearGroup
 from sordino.cli.outlet import NotKeptError
+from sordino.cli.stderr import say
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
@@ -36,8 +36,8 @@ SYSTEM = (
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 # Each name with its module (and its name there) and its help. Importing a module may load an engine, and
-# `--help` must not.
-_COMMANDS = {
+# `--help` must not. A command of another distribution has no module here; an extra of its name installs it.
+_COMMANDS: dict[str, tuple[str | None, str]] = {
     "top": ("top", "Release the items that the most units touch."),
     "above": ("above", "Release the items, or the answers of a stream, that lie above a threshold."),
     "count": ("counts", "Release the number of rows, or of distinct units."),
@@ -55,7 +55,7 @@ _COMMANDS = {
     "ledger": ("ledger", "Accounts with a budget."),
     "report": ("report", "Write a page about releases: pictures, how sure, what they cost."),
     "verify": ("statement:verify", "Check a statement of what was promised against its ledger."),
-    "audit": ("audit", "Check claims of privacy, of sordino or of any program."),
+    "audit": (None, "Check claims of privacy, of sordino or of any program."),
 }
 
 
@@ -79,6 +79,28 @@ def _start_lightly() -> Iterator[None]:
             del os.environ[_BLAS_THREADS]
 
 
+def _load_own(command: str, home: str) -> click.Command:
+    """Return a command of this package by its module, and its name there if it has another one."""
+    from importlib import import_module
+
+    module, _, name = home.partition(":")
+    loaded: click.Command = getattr(import_module(f"sordino.cli.{module}"), name or command)
+    return loaded
+
+
+def _load_added(command: str) -> click.Command:
+    """Return a command that another distribution adds, as its metadata say."""
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="sordino.commands", name=command):
+        loaded: click.Command = found.load()
+        return loaded
+    raise errors.InvalidParameter(
+        f"sordino {command} is a package of its own, which is not installed: "
+        f"pip install 'sordino[{command}]'."
+    )
+
+
 class _LazyGroup(NearGroup):
     """A group whose commands are imported when they are called: `--help` costs no engine."""
 
@@ -88,12 +110,9 @@ class _LazyGroup(NearGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        from importlib import import_module
-
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        home = _COMMANDS[cmd_name][0]
         with _start_lightly():
-            command: click.Command = getattr(import_module(f"sordino.cli.{module}"), name or cmd_name)
-        return command
+            return _load_added(cmd_name) if home is None else _load_own(cmd_name, home)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

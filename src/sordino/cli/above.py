@@ -13,7 +13,6 @@ from typing import Any, Literal, cast, final
 import click
 from click.core import ParameterSource
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import plan_alone, refuse_shape, release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
@@ -35,17 +34,8 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import (
-    INTERVAL_OF_SELECTED,
-    ONLY_MEASURED,
-    SIMULATED,
-    describe_cap,
-    describe_found,
-    describe_release,
-    describe_rows,
-    without_gaps,
-    write_lines,
-)
+from sordino.cli.output import write_lines
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import (
     choose_entropy,
@@ -62,19 +52,13 @@ from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
-from sordino.releases import Verdict, plain
+from sordino.releases import Verdict
+from sordino.results import describe
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
-from sordino.sheet import Sheet, describe_receipt, escape_controls
+from sordino.sheet import SIMULATED, describe_receipt, escape_controls
 from sordino.sheet_text import encode_json, format_cell, format_csv_line
 
-COLUMNS = ("item", "estimate", "low", "high", "gap")
-BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
-LOW = (
-    "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, empty with "
-    "--adaptive."
-)
-MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 # Options that mean nothing for answers on standard input, and those that mean nothing for a table.
 OF_TABLES = (
     "item",
@@ -220,32 +204,7 @@ def above(
         )
     if release is None:
         return
-    facts, notes = describe_release("above", release)
-    facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
-    ended = (
-        "all items were asked" if release.complete else "enough was found; items further back were not asked"
-    )
-    if domain.hidden:
-        more, found = describe_found(release)
-        facts |= more
-        notes = [*found, f"Threshold: {float(vector.threshold):.12g}.", *notes]
-    else:
-        notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
-    by_histogram = release.method == "histogram"
-    low = INTERVAL_OF_SELECTED if by_histogram else LOW if measure_share is None else MEASURED
-    facts |= {"method": release.method}
-    sure, told = describe_rows(release)
-    true_columns, capped = describe_cap(unit, "items")
-    # Without --adaptive there is one test, and every branch is 0.
-    columns = (*COLUMNS, *true_columns, *(["branch"] if vector.adaptive else []))
-    rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    sheet = Sheet(
-        columns=columns,
-        rows=rows,
-        facts=facts | sure,
-        notes=[ONLY_MEASURED if without_gaps(facts) else BEFORE_SELECTION, low, *told, *capped, *notes],
-    )
-    write_release(sheet, run, partial(session.keep, release))
+    write_release(describe(release), run, partial(session.keep, release))
 
 
 # ---- streams -----------------------------------------------------------------------------------------------

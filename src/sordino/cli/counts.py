@@ -24,22 +24,11 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import (
-    INTERVAL,
-    INTERVAL_OF_SELECTED,
-    describe_cap,
-    describe_found,
-    describe_range,
-    describe_release,
-    describe_rows,
-    format_share,
-)
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
-from sordino.releases import plain
+from sordino.results import describe
 from sordino.session.counts import CountRequest, HistogramRequest
-from sordino.sheet import Sheet
 
 
 @click.command(cls=GroupedCommand)
@@ -74,20 +63,7 @@ def count(
         release = release_or_plan(session, name, run, progress=progress, **asked)
     if release is None:
         return
-    facts, notes = describe_release("count", release)
-    ranged, told = _describe_count_range(bounded, release)
-    # A unit counts once, whatever bounds its rows.
-    true_columns, capped = describe_cap(unit, "rows", moved=bounded is not None, whole=units)
-    columns = ("estimate", "low", "high", *true_columns)
-    row = {"count": "units" if units else "rows"} | {name: getattr(release, name) for name in columns}
-    facts |= {"confidence": release.confidence}
-    sheet = Sheet(
-        columns=tuple(row),
-        rows=[plain(row)],
-        facts=facts | ranged,
-        notes=[INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
-    )
-    write_release(sheet, run, partial(session.keep, release))
+    write_release(describe(release), run, partial(session.keep, release))
 
 
 @click.command(cls=GroupedCommand)
@@ -139,28 +115,4 @@ def histogram(
         )
     if release is None:
         return
-    facts, notes = describe_release("histogram", release)
-    ranged, told = _describe_count_range(bounded, release)
-    if domain.hidden:
-        ranged, told = describe_found(release)
-    sure, worth = describe_rows(release)
-    true_columns, capped = describe_cap(unit, "items", moved=bounded is not None)
-    columns = ("item", "estimate", "low", "high", *true_columns)
-    sheet = Sheet(
-        columns=columns,
-        rows=[{name: row[name] for name in columns} for row in map(plain, release)],
-        facts=facts | sure | ranged,
-        notes=[INTERVAL_OF_SELECTED if domain.hidden else INTERVAL, *worth, *capped, *told, *notes],
-    )
-    write_release(sheet, run, partial(session.keep, release))
-
-
-def _describe_count_range(
-    bounded: tuple[Fraction, Fraction] | None, release: Any
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what counts within a declared range say about it: facts and notes, none without a range."""
-    facts, notes = describe_range(bounded, release)
-    if facts:
-        # An interval that is cut to the declared range does not tell how large the noise is.
-        facts["standard_error"] = release.standard_error
-    return facts, notes
+    write_release(describe(release), run, partial(session.keep, release))

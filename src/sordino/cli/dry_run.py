@@ -6,10 +6,10 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sordino.cli._say import say
 from sordino.cli.consent import MOST_EPSILON, require_consent
 from sordino.cli.options import RunOptions, is_quiet, list_given
 from sordino.cli.output import write_sheet
+from sordino.cli.stderr import say
 from sordino.cli.work import open_account
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
@@ -50,13 +50,14 @@ def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, *
     *given, **asked : object
         What the method is called with.
     """
-    release, plan = getattr(session, name), getattr(session.plan, name)
+    release = getattr(session, name)
     if not run.dry_run and run.goal is None:
         return release(*given, **asked)
     progress = asked.pop("progress", None)
     if run.goal is not None:
         del asked["epsilon"]
-    planned = plan(*given, like=run.like, rows=run.like_rows, goal=run.goal, **asked)
+    # Looked up here: it loads the planner, which takes longer than many a release.
+    planned = getattr(session.plan, name)(*given, like=run.like, rows=run.like_rows, goal=run.goal, **asked)
     epsilon = confirm_goal(planned, run)
     if run.dry_run:
         write_plan(planned, run, asked.get("domain"))

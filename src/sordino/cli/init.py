@@ -14,11 +14,11 @@ from typing import Any, TypeVar, cast
 import click
 
 from sordino.address import without_password
-from sordino.cli._say import say
 from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, SOURCE
 from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
 from sordino.constraints import COUNT, POSITIVE, did_you_mean

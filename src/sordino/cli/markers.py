@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import click
 from click.core import ParameterSource
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given
-from sordino.cli.output import list_warnings
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions
 from sordino.cli.work import choose_entropy, make_csv_format, open_account, open_payer
 from sordino.cli.write import write_release
@@ -28,7 +27,7 @@ from sordino.data.csv.packed import unpacked_suffix
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.session import Payer
-from sordino.sheet import Sheet, describe_receipt, list_facts
+from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
 
 # Only for type checkers: a selection from scores needs no genomics.
 if TYPE_CHECKING:

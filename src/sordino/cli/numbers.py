@@ -14,7 +14,6 @@ import click
 from sordino.cli.consent import require_small_delta
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.missing import describe_numbers, describe_size
 from sordino.cli.options import (
     BOUNDED,
     EPSILON,
@@ -33,64 +32,14 @@ from sordino.cli.options import (
     take,
     unit_options,
 )
-from sordino.cli.output import describe_found, describe_range, describe_release, say_bound, say_lower
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
-from sordino.estimators import QuantileValues
-from sordino.releases import plain
-from sordino.session import Groups
+from sordino.results import describe
 from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
-from sordino.session.request import CONFIDENCE
-from sordino.sheet import Sheet, describe_spent, list_spent
-
-RANK = (
-    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
-    "bucket with it count as at it."
-)
-VALUES = (
-    "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
-    "empty: no end is known."
-)
-VALUES_OF_SOME = (
-    "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon of its own; "
-    "true_low and true_high: of all rows. Empty: no end is known."
-)
-TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
-TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
-CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
-TRUE = (
-    "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies below "
-    "--lower; empty: no end is known."
-)
-CLIPPED = (
-    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
-    "not known."
-)
-QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
-MOVED = (
-    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
-    "lies in the declared range."
-)
-TOTAL = (
-    "figure",
-    "estimate",
-    "low",
-    "high",
-    "standard_error",
-    "clip_low",
-    "clip_high",
-    "capped",
-    "true_low",
-    "true_high",
-)
-# Within a declared range no clip is searched for, so nothing can be capped; and its ends say nothing of rows
-# beyond them.
-_OF_CLIPS = ("capped", "true_low", "true_high", "too_few")
-DEVIATION = "standard_deviation"
 
 
 @final
@@ -265,7 +214,7 @@ def _release_figure(
     interval_share: Fraction | None = None,
 ) -> None:
     """Ask for a figure and write it; only quantiles have the last four parameters."""
-    run, bounds = asked.run, asked.bounded
+    run = asked.run
     domain = _choose_group_domain(asked)
     if domain is not None and domain.hidden and size_hint is not None:
         _check_hint(asked, size_hint)
@@ -297,56 +246,7 @@ def _release_figure(
         )
     if release is None:
         return
-    facts, notes = describe_release(kind, release)
-    sized = describe_size(kind, release, asked.unit, bounded=bounds is not None)
-    shared, warned = describe_numbers(release, asked=asked.numbers_share != 0)
-    facts, notes = facts | shared, [*warned, *sized, *notes]
-    facts |= {"confidence": CONFIDENCE}
-    notes += [*say_lower(release), *say_bound(release)]
-    grouped = isinstance(release, Groups)
-    columns = _list_columns(
-        kind,
-        with_interval=interval_share is not None,
-        bounded=bounds is not None,
-        capped=asked.unit.max_rows is not None,
-    )
-    said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED, TRUE]
-    if interval_share is not None:
-        said.insert(0, VALUES_OF_SOME if asked.unit.max_rows is not None else VALUES)
-    if "too_few" in columns:
-        said.append(TOO_FEW_OF_SUM if kind == "sum" else TOO_FEW)
-    pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
-    if not pairs:
-        # Nobody listed the groups, and none was found.
-        said = []
-    elif bounds is not None:
-        # All groups have the same range, so the first one speaks for all.
-        ranged, told = describe_range(bounds, pairs[0][1])
-        said, facts = [MOVED, *told], facts | ranged
-    rows = [
-        {"item": item} | row if grouped else row
-        for item, one in pairs
-        for row in (
-            _list_quantiles(q, one, columns) if kind == "quantile" else [_describe_figure(kind, one, asked)]
-        )
-    ]
-    if grouped:
-        more, told = _describe_groups(release, asked)
-        facts, notes = facts | more, [*notes, *told]
-    sheet = Sheet(
-        columns=("item", *columns) if grouped else columns,
-        rows=rows,
-        facts=facts,
-        notes=[*said, *notes],
-        # Figures have any size, so their digits are counted from the first one that is not 0.
-        counts=False,
-    )
-    write_release(sheet, run, partial(session.keep, release))
-
-
-def _find_groups_per_unit(asked: FigureOptions) -> int | None:
-    """Return in how many groups a unit counts at most; None: in any, with so many rows in all of them."""
-    return 1 if asked.unit.user is None else asked.groups_per_unit
+    write_release(describe(release), run, partial(session.keep, release))
 
 
 def _list_own(
@@ -358,19 +258,6 @@ def _list_own(
         return {"q": q[0] if len(q) == 1 else q, **of_quantiles}
     # Only sums and means can be asked for within a declared range.
     return {} if kind == "variance" else {"bounds": asked.bounded, "noise": asked.noise}
-
-
-def _list_columns(kind: str, *, with_interval: bool, bounded: bool, capped: bool) -> tuple[str, ...]:
-    """Return what is said of each figure, in the order in which it stands there."""
-    if kind == "quantile":
-        # Of rows that are left out nothing is known, and the row says so.
-        true = ("true_low", "true_high") if capped else ()
-        return (*QUANTILE[:2], "low", "high", *QUANTILE[2:], *true, "too_few") if with_interval else QUANTILE
-    columns = list(TOTAL)
-    if kind == "variance":
-        columns.insert(columns.index("clip_low"), DEVIATION)
-    columns.append("too_few")
-    return tuple(name for name in columns if not (bounded and name in _OF_CLIPS))
 
 
 def _choose_group_domain(asked: FigureOptions) -> Domain | None:
@@ -404,50 +291,3 @@ def _check_hint(asked: FigureOptions, size_hint: int) -> None:
     # The hint is of rows, of which a unit has at most so many.
     units = -(-COUNT("--size-hint", size_hint) // max(1, asked.unit.max_rows or 1))
     require_small_delta(asked.labels.delta or Fraction(0), units, given=asked.run.consent)
-
-
-def _describe_groups(release: Groups, asked: FigureOptions) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release in groups says of them: facts, and notes on what found them and what each had."""
-    facts: dict[str, Any] = {}
-    notes: list[str] = []
-    if release.label_threshold is not None:
-        facts, notes = describe_found(release, asked.most_groups)
-        notes.append(f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}.")
-    # Where nobody listed the groups, there may be none.
-    if release.rows:
-        each = list_spent(release.rows[0].release.cost)
-        one_row = ", for one row of a unit" if _find_groups_per_unit(asked) is None else ""
-        notes.append(f"Each group was released with {describe_spent(each)}{one_row}.")
-    return facts, notes
-
-
-def _list_quantiles(q: tuple[Fraction, ...], release: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return one row for each quantile that was released."""
-    # Several quantiles come together, a single one as itself.
-    found = release if isinstance(release, QuantileValues) else (release,)
-    return [
-        {name: float(share) if name == "q" else plain(getattr(one, name)) for name in columns}
-        for share, one in zip(q, found, strict=True)
-    ]
-
-
-def _describe_figure(kind: str, release: Any, asked: FigureOptions) -> dict[str, Any]:
-    """Return the one row of a figure other than a quantile."""
-    clip_low, clip_high = release.clip
-    row = {
-        # Which figure it is stands in the row, as its name is the same for all.
-        "figure": kind,
-        "estimate": release.estimate,
-        "low": release.low,
-        "high": release.high,
-        "standard_error": release.standard_error,
-        "clip_low": clip_low,
-        "clip_high": clip_high,
-    }
-    if kind == "variance":
-        row[DEVIATION] = release.standard_deviation
-    if asked.bounded is None:
-        # Of rows that are left out nothing is known, and these ends say so.
-        row |= {name: getattr(release, name) for name in _OF_CLIPS}
-    described: dict[str, Any] = plain(row)
-    return described

@@ -13,7 +13,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.cli._say import say
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
 from sordino.cli.dry_run import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.grouped import GroupedCommand
@@ -34,8 +33,9 @@ from sordino.cli.options import (
     is_quiet,
 )
 from sordino.cli.outlet import OUTPUT, OutputFile
-from sordino.cli.output import SIMULATED, write_lines
+from sordino.cli.output import write_lines
 from sordino.cli.planned import plan_options
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import (
     choose_entropy,
@@ -52,7 +52,7 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.receipt import Receipt
 from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports
-from sordino.sheet import describe_receipt
+from sordino.sheet import SIMULATED, describe_receipt
 from sordino.sheet_text import format_csv_line
 
 KEPT = (

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import click
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
@@ -20,21 +19,15 @@ from sordino.cli.options import (
     run_options,
     take,
 )
-from sordino.cli.output import describe_release, describe_rows, say_bound, say_lower
+from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, DRY, choose_entropy, open_account, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
-from sordino.releases import plain
+from sordino.results import describe
 from sordino.session import Session
 from sordino.session.kept_again import read_kept_request
 from sordino.session.remeasure import RemeasureRequest
-from sordino.sheet import Sheet, list_total
-
-AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."
-ALONE = "low and high: interval of the new look alone, which holds whatever was seen before."
-ALL = "low and high: interval of all looks together; it holds if they were settled before the first was seen."
-CLIPPED = "They are about rows clipped as the first look clipped them; true_low and true_high about all rows."
 
 
 @click.command(cls=GroupedCommand)
@@ -67,7 +60,7 @@ def remeasure(
         )
     # Asked first: they say whom the release protects, and how its source is read.
     kept = ledger.read_release(key, part=part)
-    whom, form, said = read_kept_request(kept)
+    whom, form, _ = read_kept_request(kept)
     run.claim_output()
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.
@@ -80,25 +73,4 @@ def remeasure(
         release = release_or_plan(session, "remeasure", run, key, progress=progress, **asked)
     if release is None:
         return
-    facts, notes = describe_release("remeasure", release)
-    sure, worth = describe_rows(release)
-    of_column = said.get("column") is not None
-    facts |= {"figure": said["name"]} | sure
-    facts |= {"remeasures": key, "looks": len(release.looks), "planned": planned} | list_total(release)
-    rows = [plain(row) for row in release]
-    labels = ("item",) if rows[0]["item"] is not None else ()
-    columns = (*labels, "estimate", "low", "high", "true_low", "true_high", "measured", "standard_error")
-    if of_column:
-        rows = [row | {"clip_low": row["clip"][0], "clip_high": row["clip"][1]} for row in rows]
-        columns = (*columns, "clip_low", "clip_high", "too_few")
-    sheet = Sheet(
-        columns=columns,
-        rows=[{name: row[name] for name in columns} for row in rows],
-        facts=facts,
-        notes=[
-            *(AGAIN, ALL if planned else ALONE, *([CLIPPED] if of_column else [])),
-            *(*worth, *notes, *say_lower(release), *say_bound(release)),
-        ],
-        counts=not of_column,
-    )
-    write_release(sheet, run, partial(session.keep, release))
+    write_release(describe(release), run, partial(session.keep, release))

@@ -9,7 +9,6 @@ from typing import Any, final
 
 import click
 
-from sordino.cli._say import say
 from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.markers import (
@@ -30,7 +29,7 @@ from sordino.cli.options import (
     run_options,
     statement_options,
 )
-from sordino.cli.output import list_warnings
+from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
 from sordino.cli.write import write_release
@@ -39,7 +38,7 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 from sordino.sensitivity import Adjacency, Sensitivity
-from sordino.sheet import Sheet, describe_receipt, list_facts
+from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
 
 # ---- scores ------------------------------------------------------------------------------------------------
 

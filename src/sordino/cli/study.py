@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from sordino.charts import can_draw
-from sordino.cli._say import say
 from sordino.cli.once import Command
 from sordino.cli.options import FORMAT, choose_format, is_quiet
 from sordino.cli.outlet import NotKeptError
 from sordino.cli.output import write_rows
+from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, show_progress
 from sordino.errors import BudgetExceeded
 from sordino.study import Study, StudyPlan, StudyRun

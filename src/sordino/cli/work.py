@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from sordino.cli._say import PatientStream, say
 from sordino.cli.options import (
     LabelOptions,
     RunOptions,
@@ -19,7 +18,7 @@ from sordino.cli.options import (
     list_given,
     require_one,
 )
-from sordino.cli.output import SIMULATED
+from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
@@ -28,6 +27,7 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
+from sordino.sheet import SIMULATED
 
 if TYPE_CHECKING:
     from sordino.session import Session

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sordino.cost.added import Added
 from sordino.cost.approximate import Approximate
 from sordino.cost.approximate_zcdp import ApproximateZCDP
 from sordino.cost.bounded_range import BoundedRange
@@ -18,7 +17,6 @@ from sordino.cost.zcdp import ZCDP
 __all__ = [
     "RDP",
     "ZCDP",
-    "Added",
     "Approximate",
     "ApproximateZCDP",
     "BoundedRange",

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sordino.cost.added import Added
 from sordino.cost.approximate import Approximate
 from sordino.cost.approximate_zcdp import ApproximateZCDP
 from sordino.cost.bounded_range import BoundedRange
@@ -43,7 +42,6 @@ KEYS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     ZCDP: lambda cost: cost.rho.as_integer_ratio(),
     BoundedRange: lambda cost: cost.epsilon_.as_integer_ratio(),
     Range: lambda cost: (*cost.low.as_integer_ratio(), *cost.high.as_integer_ratio(), cost.orientation or ""),
-    Added: lambda cost: (*cost.epsilon_.as_integer_ratio(), *cost.alone_.as_integer_ratio()),
     Approximate: lambda cost: (*cost.epsilon_.as_integer_ratio(), *cost.delta_.as_integer_ratio()),
     ApproximateZCDP: lambda cost: (*cost.rho.as_integer_ratio(), *cost.delta_.as_integer_ratio()),
     GumbelStage: lambda cost: (*cost.epsilon_.as_integer_ratio(), cost.monotone),

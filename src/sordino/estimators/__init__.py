@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         lower_bound as lower_bound,
         p_value as p_value,
     )
-    from sordino.estimators.ladder import Ladder as Ladder
     from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
     from sordino.estimators.quantiles.quantile_interval import (
         QuantileEnds as QuantileEnds,
@@ -62,7 +61,6 @@ _HOMES = {
     ),
     "gaps": ("Estimates", "combine_gaps"),
     "intervals": ("interval", "p_value", "lower_bound"),
-    "ladder": ("Ladder",),
     "reports": ("ReportsMean", "mean_of_reports"),
     "quantiles.quantile": ("Quantile", "QuantileValue"),
     "quantiles.quantile_interval": ("QuantileEnds", "QuantileInterval"),

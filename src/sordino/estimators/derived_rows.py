@@ -64,8 +64,7 @@ def add_rows(
     Parameters
     ----------
     release : Histogram, TopItems, Count, Value or Values
-        With Laplace or Gaussian noise, refined or not. Rows of a session have labels, those of a mechanism
-        positions.
+        With Laplace or Gaussian noise. Rows of a session have labels, those of a mechanism positions.
     items : iterable, optional
         The rows to be added; all if not given.
     minus : iterable, optional
@@ -195,8 +194,7 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
 def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tuple[DerivedValue, ...]:
     """Return each row from several independent looks at it, with an interval from the exact law.
 
-    The values are weighted by one over their variances, rounded to whole numbers. Refined looks are not
-    independent: the last one says all that the ones before it say.
+    The values are weighted by one over their variances, rounded to whole numbers.
 
     Parameters
     ----------
@@ -214,8 +212,8 @@ def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tupl
     Raises
     ------
     InvalidParameter
-        If there are fewer than two looks, they have different rows or other noise, one refines another one,
-        or the confidence is not in (0, 1).
+        If there are fewer than two looks, they have different rows or other noise, one is there twice, or the
+        confidence is not in (0, 1).
 
     Examples
     --------
@@ -264,11 +262,6 @@ def _find(rows: Mapping[Any, Term], name: Any, caller: str) -> Term:
 
 
 def _check_independent(looks: Sequence[Term]) -> None:
-    """Refuse looks of which one refines another one, or is another one."""
-    known = [look.looks[0] for look in looks if look.looks]
-    refined = any(before in known for look in looks for before in look.looks[1:])
-    if refined or len({id(look.origin) for look in looks}) < len(looks):
-        raise InvalidParameter(
-            "combine_looks needs independent looks; got one that refines another one, and says all "
-            "that it says, or one twice. Take the last one alone."
-        )
+    """Refuse looks of which one is another one."""
+    if len({id(look.origin) for look in looks}) < len(looks):
+        raise InvalidParameter("combine_looks needs independent looks; got one twice.")

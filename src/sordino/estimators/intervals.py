@@ -273,7 +273,7 @@ def _gap_of_choice(choice: Any) -> float | None:
 def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[Any, Any]:
     """Return the two ends of an interval for each true answer behind a release.
 
-    The release is of a `LaplaceMechanism`, `RefinedLaplace`, `GaussianMechanism` or `FoldedMechanism`.
+    The release is of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
 
     Parameters
     ----------
@@ -302,14 +302,13 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     >>> high - low
     6.0
     """
-    from sordino.mechanisms import FoldedMechanism, RefinedLaplace  # noqa: PLC0415 - few releases need them
+    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
 
     share = SHARE("interval.confidence", confidence)
     mechanism = getattr(released, "mechanism", None)
-    if not isinstance(mechanism, LaplaceMechanism | RefinedLaplace | GaussianMechanism | FoldedMechanism):
+    if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism | FoldedMechanism):
         raise InvalidParameter(
-            "interval.released must be what LaplaceMechanism, RefinedLaplace, GaussianMechanism or "
-            "FoldedMechanism released."
+            "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
         )
     reach, step = find_reach(mechanism, share), float(mechanism.step)
     # Fresh noise has its own law whatever was selected before, so the interval holds after a selection as

@@ -1,7 +1,8 @@
 """The law of a sum of discrete Laplace noises with whole weights, and how far it reaches.
 
 Claim: `reach` is never too small; it is the least one but where the law comes within a share of 2e-6 of the
-level, or is so wide that it is summed on a coarser grid. Proof: docs/proofs/refining.md, "Sums of noises".
+level, or is so wide that it is summed on a coarser grid. Proof: docs/proofs/derived-figures.md, "Sums of
+Laplace noise".
 Floats: sums of positive numbers, raised by more than they may have lost.
 """
 

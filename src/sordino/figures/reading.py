@@ -27,8 +27,7 @@ def read_terms(release: Any, caller: str, *, only: Any = None) -> dict[Any, Term
     if not terms:
         raise InvalidParameter(
             f"{caller} needs a release with Laplace or Gaussian noise of its own: a count, a histogram, a "
-            "top k that was measured, a sum, or what LaplaceMechanism, RefinedLaplace or GaussianMechanism "
-            "released."
+            "top k that was measured, a sum, or what LaplaceMechanism or GaussianMechanism released."
         )
     return terms
 
@@ -69,14 +68,10 @@ def _list_terms(release: Any, origin: Origin, only: Any = None) -> dict[Any, Ter
     if only in names:
         place = names.index(only)
         names, values = [only], [values[place]]
-    looks = [mechanism]
-    while getattr(looks[-1], "first", None) is not None:
-        looks.append(looks[-1].first)
     common: dict[str, Any] = {
         "origin": origin,
         "law": mechanism.noise,
         "step": mechanism.step,
-        "looks": tuple(looks),
         # What a session counts is not negative; what a mechanism was handed may be.
         "counts": rows is not None or (not hasattr(release, "value") and not hasattr(release, "values")),
     }

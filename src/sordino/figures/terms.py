@@ -49,8 +49,6 @@ class Term:
         Of the noise, in steps.
     step : Fraction
         One step, in the unit of the value.
-    looks : tuple
-        What released it, and what that refined, if anything.
     rounded : Fraction
         By how much the answer was rounded down, at most, before the noise came.
     counts : bool
@@ -62,7 +60,6 @@ class Term:
     value: Fraction
     law: Law
     step: Fraction
-    looks: tuple[Any, ...] = ()
     rounded: Fraction = Fraction(0)
     counts: bool = False
 
@@ -191,16 +188,7 @@ class Combination:
 
 
 def _may_share_noise(terms: list[Term]) -> bool:
-    """Tell whether two releases may hold the same noise: copies of one, or one that refines the other."""
-    histories = [term.looks for term in {id(term.origin): term for term in terms}.values()]
-    for place, looks in enumerate(histories):
-        # One look stands in the history of another one, which refined it.
-        others = [other for at, other in enumerate(histories) if at != place]
-        if any(first in other[1:] for first in looks[:1] for other in others):
-            return True
-        # Two that are refined alike may be two copies; two first looks alike are no sign.
-        if len(looks) > 1 and looks in others:
-            return True
+    """Tell whether two releases may hold the same noise: copies of one."""
     # The same number with the same noise. A copy from a ledger does not know which mechanism released it.
     alike: dict[Any, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
     for term in terms:

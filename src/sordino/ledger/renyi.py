@@ -18,7 +18,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from sordino.cost import ZCDP, Added, Approximate, ApproximateZCDP, Composition, GumbelStage
+from sordino.cost import ZCDP, Approximate, ApproximateZCDP, Composition, GumbelStage
 from sordino.cost.conversion import round_up
 
 NANO = 10**9
@@ -259,9 +259,8 @@ def _firm_at(firm: Any, order: Fraction) -> Amounts | None:
     # The rho of a stage is searched for over its divergences, in milliseconds, and is at no order below them.
     has_rho = hasattr(firm, "zcdp") and not isinstance(firm, GumbelStage)
     rho = _exact_or_none(firm.zcdp()) if has_rho else None
-    # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact. What refines
-    # another release adds its epsilon beside that of the other one alone: of a divergence it is no bound.
-    bounds = [] if pure is None or isinstance(firm, Added) else [pure]
+    # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact.
+    bounds = [] if pure is None else [pure]
     if rho is not None:
         bounds.append(rho * order)
     if not isinstance(firm, ZCDP) and hasattr(firm, "rdp"):

@@ -29,8 +29,8 @@ from typing import final
 from sordino.ledger.renyi import LARGEST
 
 VERSION = 5
-OLDEST_READ = 2
-"""A file of this schema is read as it is, and brought up to date by the first write; an older one at once."""
+OLDEST = 4
+"""What has this schema is brought up to date: a file by its first write, a server by its owner."""
 # The parameters that are texts; all others are whole numbers.
 _TEXT_PARAMETERS = frozenset(
     (
@@ -57,17 +57,14 @@ _TEXT_PARAMETERS = frozenset(
 )
 _PARAMETER = re.compile(r":([a-z]+)")
 
-ACCOUNT_CHECKS = (
-    "meter IN ('pure', 'zcdp', 'renyi')",
-    # Within its limits, and that twice: each operation asks for it, and this is a second guard.
-    "spent >= 0 AND pure_spent >= 0 AND failing_spent >= 0 AND failing_spent <= failing_limit",
-    "spent <= allowance OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit)",
-)
+READING_COLUMN = "reading TEXT NOT NULL DEFAULT ''"
+"""The column of an account that schema 5 has added."""
 TABLES = (
     # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts, then what
     # was spent and what may be. A share of an account has the `pure_limit` -1 if it has none. `successor` is
     # the account that has taken this one over. `reading` is how the column of the unit is read, empty until
-    # a charge says it; of an account and its shares that of the one on top counts (`_READING`).
+    # a charge says it; of an account and its shares that of the one on top counts (`_READING`). Within its
+    # limits, and that twice: each operation asks for it, and the rules of the table are a second guard.
     f"""CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -89,8 +86,11 @@ TABLES = (
     failing_limit BIGINT NOT NULL DEFAULT 0,
     impure BIGINT NOT NULL DEFAULT 0,
     successor TEXT NOT NULL DEFAULT '',
-    reading TEXT NOT NULL DEFAULT '',
-    CHECK ({"), CHECK (".join(ACCOUNT_CHECKS)})
+    {READING_COLUMN},
+    CHECK (meter IN ('pure', 'zcdp', 'renyi')),
+    CHECK (spent >= 0 AND pure_spent >= 0 AND failing_spent >= 0 AND failing_spent <= failing_limit),
+    CHECK (spent <= allowance
+        OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit))
 )""",
     # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was reserved.
     """CREATE TABLE ~charge (
@@ -141,11 +141,6 @@ TABLES = (
     PRIMARY KEY (charge, part)
 )""",
 )
-ACCOUNT_TABLE, CHARGE_TABLE, EVENT_TABLE, KEPT_TABLE = TABLES
-ADDED_COLUMN = re.compile(r"^    (\w+) (\w+ NOT NULL DEFAULT (\S+)),$", re.MULTILINE)
-"""A column that schema 4 or 5 has added to a table, with its type and its value in what is older."""
-READING_COLUMN = "reading"
-"""The one that schema 5 has added."""
 
 
 @final

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sordino.mechanisms.noisy_top_k import NoisyTopK as NoisyTopK
     from sordino.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from sordino.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
-    from sordino.mechanisms.refined_laplace import RefinedLaplace as RefinedLaplace
     from sordino.mechanisms.smooth.smooth_mechanism import SmoothMechanism as SmoothMechanism
     from sordino.mechanisms.smooth.smooth_selection import SmoothSelection as SmoothSelection
     from sordino.mechanisms.smooth.smooth_step_selection import SmoothStepSelection as SmoothStepSelection
@@ -56,7 +55,6 @@ _HOMES = {
     "noisy_top_k": ("NoisyTopK",),
     "permute_and_flip": ("PermuteAndFlip",),
     "randomized_response": ("RandomizedResponse",),
-    "refined_laplace": ("RefinedLaplace",),
     "smooth.smooth_mechanism": ("SmoothMechanism",),
     "smooth.smooth_selection": ("SmoothSelection",),
     "smooth.smooth_step_selection": ("SmoothStepSelection",),

@@ -13,8 +13,7 @@ from typing import Any, final
 from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
-from sordino.releases import plain
-from sordino.sheet import list_mechanisms, list_spent, list_total
+from sordino.results import describe, describe_alone
 from sordino.tabular import Tabular
 
 MOST_RELEASES = 200
@@ -44,6 +43,7 @@ _BY_MECHANISM = {
 }
 LOOKED_AGAIN = frozenset({"remeasure", "Remeasured"})
 _COUNTED = {"count": "rows", "count_distinct_units": "units"}
+_OF_COLUMNS = frozenset({"sum", "mean", "variance"})
 _ASKED = ("item", "column", "threshold", "where", "by", "groups_per_unit", "lower", "bounds")
 _OF_COMMANDS = frozenset(
     {"top", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select"}
@@ -133,7 +133,10 @@ def _read_release(release: Any, name: str) -> Told:
             "Report these."
         )
     if isinstance(release, Tabular):
-        return _read_object(release)
+        # Quantiles that were released together are no `Release`, and have all that one has.
+        known = getattr(release, "population", None) is not None
+        record = describe(release) if known else describe_alone(release)
+        return _make_told(record.rows, record.facts)
     if not isinstance(release, Mapping):
         raise InvalidParameter(
             f"{name} must be a release, or the JSON that a command has printed of one; got {shown(release)}."
@@ -149,20 +152,6 @@ def _read_release(release: Any, name: str) -> Told:
             f"{name} must be a release, or the JSON that a command has printed of one; it has neither "
             "`release` nor `type`."
         )
-    return _make_told(rows, facts)
-
-
-def _read_object(release: Any) -> Told:
-    """Return what a release in memory says."""
-    said = release.to_dict()
-    rows = [plain(record) for record in release.list_records()]
-    facts = {
-        **_list_facts(said),
-        **list_spent(release.cost),
-        **list_total(release),
-        "mechanisms": list_mechanisms(release.mechanism),
-        "on_average": getattr(release, "on_average", False),
-    }
     return _make_told(rows, facts)
 
 
@@ -190,6 +179,8 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
         kind = _KINDS.get(figure, figure)
     if facts.get("set") is True or own == "TopSetItems":
         kind = "set"
+    if kind in _OF_COLUMNS:
+        rows = [{"figure": kind, **row} for row in rows]
     return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
 
 

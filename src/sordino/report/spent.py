@@ -20,7 +20,7 @@ _FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.A
 
 def read_epsilon(told: Told) -> Fraction | None:
     """Return the epsilon of a release, never less than it is; None if it has none."""
-    # A refined release cannot be told apart from what it refines: all looks together count.
+    # The estimate of what was measured again is made of all looks: all of them count.
     if _has_looks(told):
         return read_fraction(told.facts.get("total_epsilon"))
     said = told.facts.get("cost")

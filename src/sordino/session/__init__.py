@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
+    from sordino.session.batch import Pending as Pending
     from sordino.session.bounded_total import BoundedValue as BoundedValue
-    from sordino.session.desk import Pending as Pending
     from sordino.session.local import LocalReports as LocalReports, Reported as Reported
     from sordino.session.looks import KeptLook as KeptLook, KeptNumber as KeptNumber
     from sordino.session.plans.plan import Plan as Plan, PlannedChoice as PlannedChoice
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Which module of the package holds each public name; type checkers read the imports above.
 _HOMES = {
-    "desk": ("Pending",),
+    "batch": ("Pending",),
     "bounded_total": ("BoundedValue",),
     "looks": ("KeptLook", "KeptNumber"),
     "remeasure": ("Remeasured", "RemeasuredRow"),

@@ -19,7 +19,7 @@ class AskedBefore:
         self._known: WeakKeyDictionary[Release, Request[Any]] = WeakKeyDictionary()
 
     def note(self, release: Any, request: Request[Any]) -> None:
-        """Remember what made a release; what refines or repeats another one has the request of that one."""
+        """Remember what made a release; what repeats another one has the request of that one."""
         if not isinstance(release, Release):
             return
         # A release of a batch is held by what stands for it. What comes from a ledger was asked elsewhere.

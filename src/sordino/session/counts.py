@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
@@ -110,50 +110,41 @@ class HistogramRequest(Request[Histogram]):
                 mechanism=mechanism,
                 **charged.nothing,
             )
-        fresh = charged.release(mechanism, values)
-        build = _HistogramBuild(
-            tuple(counts.labels), simultaneous=self.simultaneous, capped=table.unit.max_rows is not None
+        return _build_histogram(
+            charged.release(mechanism, values),
+            counts.labels,
+            simultaneous=self.simultaneous,
+            capped=table.unit.max_rows is not None,
         )
-        found = build(fresh, table.find_confidence(mechanism))
-        charged.remember(found, fresh, values, build)
-        return found
 
 
-@final
-@dataclass(frozen=True)
-class _HistogramBuild:
-    """Makes a histogram of a measurement; nothing in it is private."""
-
-    labels: tuple[str, ...]
-    simultaneous: bool
-    capped: bool
-
-    def __call__(self, fresh: Values, confidence: float) -> Histogram:
-        each, together = share_confidence(confidence, fresh.values.size, simultaneous=self.simultaneous)
-        # Not cut at 0, as the counts are not: so they can be added up without bias.
-        low, high = interval(fresh, confidence=each)
-        true_low, true_high = true_interval(fresh, each, capped=self.capped)
-        rows = tuple(
-            CountedItem(
-                item=label,
-                estimate=float(fresh.values[place]),
-                low=float(low[place]),
-                high=float(high[place]),
-                true_low=float(true_low[place]),
-                true_high=float(true_high[place]),
-            )
-            for place, label in enumerate(self.labels)
+def _build_histogram(fresh: Values, labels: Sequence[str], *, simultaneous: bool, capped: bool) -> Histogram:
+    """Return the histogram of a measurement, a row for each label."""
+    each, together = share_confidence(CONFIDENCE, fresh.values.size, simultaneous=simultaneous)
+    # Not cut at 0, as the counts are not: so they can be added up without bias.
+    low, high = interval(fresh, confidence=each)
+    true_low, true_high = true_interval(fresh, each, capped=capped)
+    rows = tuple(
+        CountedItem(
+            item=label,
+            estimate=float(fresh.values[place]),
+            low=float(low[place]),
+            high=float(high[place]),
+            true_low=float(true_low[place]),
+            true_high=float(true_high[place]),
         )
-        return Histogram(
-            rows=rows,
-            confidence=each,
-            together=together,
-            standard_error=fresh.standard_error,
-            output_range=_output_range_of(fresh.mechanism),
-            mechanism=fresh.mechanism,
-            cost=fresh.cost,
-            simulated=fresh.simulated,
-        )
+        for place, label in enumerate(labels)
+    )
+    return Histogram(
+        rows=rows,
+        confidence=each,
+        together=together,
+        standard_error=fresh.standard_error,
+        output_range=_output_range_of(fresh.mechanism),
+        mechanism=fresh.mechanism,
+        cost=fresh.cost,
+        simulated=fresh.simulated,
+    )
 
 
 def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogram]:
@@ -204,38 +195,28 @@ class _NumberRequest(Request[Count]):
         )
         counts = charged.read(question)
         # A question without items has a single count.
-        answer = int(counts.values[0])
-        fresh = charged.release(mechanism, answer)
+        fresh = charged.release(mechanism, int(counts.values[0]))
         # A unit counts once, however many rows it has; only of its rows some may be left out.
-        build = _CountBuild(capped=self.counted == "rows" and table.unit.max_rows is not None)
-        found = build(fresh, table.find_confidence(mechanism))
-        charged.remember(found, fresh, answer, build)
-        return found
+        return _build_count(fresh, capped=self.counted == "rows" and table.unit.max_rows is not None)
 
 
-@final
-@dataclass(frozen=True)
-class _CountBuild:
-    """Makes a count of a measurement; nothing in it is private."""
-
-    capped: bool
-
-    def __call__(self, fresh: Value, confidence: float) -> Count:
-        low, high = interval(fresh, confidence=confidence)
-        true_low, true_high = true_interval(fresh, confidence, capped=self.capped)
-        return Count(
-            estimate=fresh.value,
-            low=float(low),
-            high=float(high),
-            true_low=float(true_low),
-            true_high=float(true_high),
-            confidence=confidence,
-            standard_error=fresh.standard_error,
-            output_range=_output_range_of(fresh.mechanism),
-            mechanism=fresh.mechanism,
-            cost=fresh.cost,
-            simulated=fresh.simulated,
-        )
+def _build_count(fresh: Value, *, capped: bool) -> Count:
+    """Return the count of a measurement."""
+    low, high = interval(fresh, confidence=CONFIDENCE)
+    true_low, true_high = true_interval(fresh, CONFIDENCE, capped=capped)
+    return Count(
+        estimate=fresh.value,
+        low=float(low),
+        high=float(high),
+        true_low=float(true_low),
+        true_high=float(true_high),
+        confidence=CONFIDENCE,
+        standard_error=fresh.standard_error,
+        output_range=_output_range_of(fresh.mechanism),
+        mechanism=fresh.mechanism,
+        cost=fresh.cost,
+        simulated=fresh.simulated,
+    )
 
 
 @final

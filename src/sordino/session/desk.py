@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
@@ -16,16 +16,16 @@ from sordino.data.questions.reading import describe_unit_reading
 from sordino.data.sources.open import share_readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
-from sordino.figures import Derivable
 from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population
 from sordino.receipt import Receipt
+from sordino.releases import Values
 from sordino.remnants import no_remnants
+from sordino.results import describe, describe_alone
 from sordino.session.asked import AskedBefore
+from sordino.session.batch import Pending
 from sordino.session.keeping import Payments
-from sordino.session.memory import Memory
 from sordino.session.request import (
-    CONFIDENCE,
     Charged,
     Payer,
     Progress,
@@ -36,7 +36,7 @@ from sordino.session.request import (
     Uncharged,
     size_of,
 )
-from sordino.session.whom import find_population
+from sordino.session.whom import find_population, name_unit
 from sordino.sheet import Sheet
 
 
@@ -93,7 +93,6 @@ class Desk:
         "entropy",
         "form",
         "ledger",
-        "memory",
         "payments",
         "source",
         "unit",
@@ -105,13 +104,12 @@ class Desk:
         unit: PrivacyUnit,
         ledger: Ledger | None,
         entropy: Entropy,
-        memory: Memory | None = None,
         form: CsvFormat | None = None,
     ) -> None:
         # How a source of texts is written: what is kept says it to whoever reads it again.
         self.form = form or CsvFormat()
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments, self.memory, self.asked = Payments(), memory, AskedBefore()
+        self.payments, self.asked = Payments(), AskedBefore()
         self._salt: bytes | None = None
 
     @contextmanager
@@ -121,7 +119,7 @@ class Desk:
         What they share is dropped at the end, whether they ran or not.
         """
         source, readings = share_readings(self.source)
-        desk = Desk(source, self.unit, self.ledger, self.entropy, self.memory, self.form)
+        desk = Desk(source, self.unit, self.ledger, self.entropy, self.form)
         desk.payments, desk.asked = self.payments, self.asked
         desk._salt = None if readings is None else self.salt()
         with nullcontext() if readings is None else closing(readings):
@@ -141,10 +139,6 @@ class Desk:
         # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
-
-    def find_confidence(self, mechanism: Any) -> float:
-        """Return the confidence of the intervals of a measurement: more for the first look of several."""
-        return CONFIDENCE if self.memory is None else self.memory.find_confidence(mechanism, CONFIDENCE)
 
     def list_left_out(self) -> tuple[str, ...]:
         """Return which rows count in no release, by rules that look at one row alone, in words."""
@@ -194,14 +188,18 @@ class Desk:
 
     def keep(self, release: Any, sheet: Sheet | None) -> None:
         """Keep a release in the ledger that paid for it."""
-        # Imported here, because it loads every kind of release.
-        from sordino.session.sheets import check_keepable, make_sheet  # noqa: PLC0415
+        # Imported here, because most sessions keep nothing, and make no reports.
+        from sordino.session.local import Reported  # noqa: PLC0415
 
         # A release of a batch is held by what stands for it.
         made = release.result if isinstance(release, Pending) else release
-        check_keepable(made)
+        if isinstance(made, Reported | Values):
+            raise InvalidParameter(
+                "Session.keep does not take what randomize released: it is as long as the table. Write it to "
+                "a file."
+            )
         payer = self.payments.payer_of(made)
-        plain = make_sheet(made, self.unit) if sheet is None else sheet
+        plain = self._describe_kept(made) if sheet is None else sheet
         whole = self._add_again(made, plain)
         try:
             payer.keep(whole)
@@ -210,6 +208,18 @@ class Desk:
             if whole is plain:
                 raise
             payer.keep(plain)
+
+    def _describe_kept(self, release: Any) -> Sheet:
+        """Return what a release says of itself; of a mechanism alone only the session knows the unit."""
+        unit = self.unit
+        if release.population is not None:
+            record = describe(release)
+        else:
+            record = describe_alone(
+                release, unit=name_unit(unit), adjacency=unit.adjacency, max_rows=unit.max_rows
+            )
+        # Whoever keeps it may want to know all that its mechanism was asked with.
+        return replace(record, facts={**record.facts, "mechanism": release.to_dict()["mechanism"]})
 
     def _add_again(self, release: Any, sheet: Sheet) -> Sheet:
         """Return a sheet with what measures its release again, where that is possible."""
@@ -260,7 +270,7 @@ class Desk:
         DataSourceError
             If anything fails.
         """
-        charged = Charged(payer, self.entropy, progress, self.memory)
+        charged = Charged(payer, self.entropy, progress)
         try:
             started.steps.send(charged)
         except StopIteration as end:
@@ -384,10 +394,6 @@ class _InBatch:
         return None if price is None else price.after(self.parts)
 
     @property
-    def memory(self) -> Memory | None:
-        return self.desk.memory
-
-    @property
     def asked(self) -> AskedBefore:
         return self.desk.asked
 
@@ -397,76 +403,12 @@ class _InBatch:
     def salt(self) -> bytes:
         return self.desk.salt()
 
-    def find_confidence(self, mechanism: Any) -> float:
-        return self.desk.find_confidence(mechanism)
-
 
 def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in public.items() if value is not None}
 
 
 # ---- batch -------------------------------------------------------------------------------------------------
-
-
-@final
-class Pending(Derivable):
-    """A release of a batch: when the batch is left it stands for the release itself.
-
-    Attributes
-    ----------
-    result : object
-        The release, such as `TopItems`; every attribute of it can be had from here too.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import sordino as sd
-    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
-    >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
-    >>> with session.batch() as batch:
-    ...     top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
-    ...     customers = session.count_distinct_units(epsilon=4)
-    >>> batch.cost.pure(), [row.item for row in top]
-    (Fraction(12, 1), ['tea'])
-    """
-
-    __slots__ = ("_held",)
-
-    def __init__(self) -> None:
-        # Empty until the batch has ended; a release may be any object, so none can mean "not yet".
-        self._held: list[Any] = []
-
-    def __repr__(self) -> str:
-        return repr(self._held[0]) if self._held else "Pending()"
-
-    @property
-    def result(self) -> Any:
-        """The release; raises `InvalidParameter` while the batch is open or if it ended by an error."""
-        if not self._held:
-            raise InvalidParameter(
-                "A release of a batch can be used after its `with` block has ended without an error."
-            )
-        return self._held[0]
-
-    def __getattr__(self, name: str) -> Any:
-        # Python asks for such names by itself, to copy or to pickle: they are not those of the release.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.result, name)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        # By its own name: Python looks for it on the class.
-        return self.result.__arrow_c_stream__(requested_schema)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.result)
-
-    def __len__(self) -> int:
-        return len(self.result)
-
-    def fill(self, release: Any) -> None:
-        """Take the release."""
-        self._held.append(release)
 
 
 @final

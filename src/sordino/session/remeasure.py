@@ -21,7 +21,7 @@ from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.releases import Release
 from sordino.session.again import Base, Known, find_known
-from sordino.session.desk import Pending
+from sordino.session.batch import Pending
 from sordino.session.looks import Joined, find_true_ends, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import Request, Reservation, Steps, Table, checked_later

@@ -24,9 +24,8 @@ from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.receipt import Receipt, read_clock
-from sordino.releases import Value, Values, parameters
+from sordino.releases import parameters
 from sordino.remnants import no_remnants
-from sordino.session.memory import Build, Memory
 from sordino.sheet import Sheet
 
 CONFIDENCE = 0.95
@@ -70,11 +69,6 @@ class Table(Protocol):
         ...
 
     @property
-    def memory(self) -> Memory | None:
-        """What keeps the answers of releases that may be refined; None where none may."""
-        ...
-
-    @property
     def asked(self) -> Any:
         """Which requests made the releases of this session (`AskedBefore`)."""
         ...
@@ -85,10 +79,6 @@ class Table(Protocol):
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
-        ...
-
-    def find_confidence(self, mechanism: Any) -> float:
-        """Return the confidence of the intervals of a measurement."""
         ...
 
 
@@ -206,12 +196,10 @@ class Charged:
     What it reads is private, and goes nowhere but into `release`.
     """
 
-    __slots__ = ("_callbacks", "_entropy", "_memory", "_payer", "_progress")
+    __slots__ = ("_callbacks", "_entropy", "_payer", "_progress")
 
-    def __init__(
-        self, payer: Payer, entropy: Entropy, progress: Progress | None, memory: Memory | None = None
-    ) -> None:
-        self._payer, self._entropy, self._memory = payer, entropy, memory
+    def __init__(self, payer: Payer, entropy: Entropy, progress: Progress | None) -> None:
+        self._payer, self._entropy = payer, entropy
         self._callbacks: list[Callback] = []
         self._progress = None if progress is None else self.watch(progress)
 
@@ -223,11 +211,6 @@ class Charged:
     def release(self, mechanism: Any, answers: Any, **private: Any) -> Any:
         """Let a mechanism release private answers, with fresh noise."""
         return self._payer.release(mechanism, answers, entropy=self._entropy, **private)
-
-    def remember(self, release: Any, fresh: Value | Values, answers: Any, build: Build) -> None:
-        """Keep the private answers of a release, if it may be refined; see `Memory.begin`."""
-        if self._memory is not None:
-            self._memory.begin(release, fresh, answers, build)
 
     @property
     def nothing(self) -> dict[str, Any]:
@@ -289,15 +272,6 @@ class Request(Declared, Generic[R]):
         Reservation
             What may be spent. It goes on with a `Charged`, once that is charged.
         """
-
-
-def may_be_refined(table: Table, noise: str | None = None) -> bool:
-    """Tell whether a session keeps a measurement for finer looks: of Laplace noise, paid for in epsilons.
-
-    Noise that has selected as well is never refined: given the selection it is another noise.
-    """
-    keeps = table.memory is not None and noise != "gaussian"
-    return keeps and (table.price is None or table.price.adds_epsilons)
 
 
 # ---- rules of parameters ----------------------------------------------------------------------------------

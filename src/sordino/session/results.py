@@ -10,7 +10,6 @@ from sordino.constraints import SHARE, Number
 from sordino.estimators import interval
 from sordino.figures import Derivable
 from sordino.releases import Release, Value
-from sordino.session.memory import Refinable
 
 
 @final
@@ -91,7 +90,7 @@ class CountedItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TopItems(Refinable, Release):
+class TopItems(Release):
     """A private top-k of a table, best first.
 
     Attributes
@@ -107,8 +106,8 @@ class TopItems(Refinable, Release):
     why : str or None
         Where nobody listed the labels: why they were found in this way and no other; public.
     confidence : float
-        Of the interval of each row: 95 % unless all hold together, and more in a session with a ladder. With
-        method "histogram" the expected share of rows whose interval holds is at least that.
+        Of the interval of each row: 95 % unless all hold together. With method "histogram" the expected share
+        of rows whose interval holds is at least that.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -277,7 +276,7 @@ class AboveItems(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Histogram(Refinable, Release):
+class Histogram(Release):
     """Private counts of every item of a domain, in the order of the domain.
 
     Attributes
@@ -291,7 +290,7 @@ class Histogram(Refinable, Release):
         Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
         that is missing nothing follows.
     confidence : float
-        Of the interval of each row: 95 % unless all hold together, and more in a session with a ladder.
+        Of the interval of each row: 95 % unless all hold together.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -314,7 +313,7 @@ class Histogram(Refinable, Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Count(Derivable, Refinable, Release):
+class Count(Derivable, Release):
     """One private count of a table: unbiased, with a 95 % interval.
 
     Attributes
@@ -331,8 +330,7 @@ class Count(Derivable, Refinable, Release):
     output_range : tuple of float, or None
         With `bounds`, the smallest and the largest count that could have been released: a little wider.
     confidence : float
-        Of the interval: 95 %, and more in a session with a ladder, of whose looks all intervals hold together
-        with that.
+        Of the interval.
     """
 
     estimate: float

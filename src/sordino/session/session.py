@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from sordino.constraints import Number
 from sordino.remnants import no_remnants
-from sordino.session.above import AboveRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.request import Progress
 from sordino.session.results import AboveItems, Count, Histogram, TopItems, TopSetItems
 from sordino.session.session_base import SessionBase
-from sordino.session.top_k import TopKRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +37,7 @@ class Session(SessionBase):
     source : str, path, DuckDB relation or frame
         A path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta, "duckdb:FILE#TABLE",
         "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE", "sc://HOST:PORT#CATALOG.SCHEMA.TABLE", a
-        DuckDB relation, or a pandas, Polars, Spark, DataFusion or Arrow frame.
+        DuckDB relation, or a pandas, Polars, Spark or Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger or None
@@ -54,10 +52,6 @@ class Session(SessionBase):
     name : str, optional
         What the ledger calls a source that has no path (frames and relations); its account is made with
         source="name:NAME".
-    ladder : Ladder, optional
-        For counts that are to be looked at again, ever finer (`refine`). The session then keeps the exact
-        answers of its counts, histograms and measurements of a top k in memory, as long as their releases are
-        held, until its `with` block ends or `forget` is called; and intervals of all looks hold together.
     memory_limit : int or str, optional
         How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond goes to a
         private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for
@@ -185,7 +179,7 @@ class Session(SessionBase):
             "histogram" counts all items with noise whose size grows with how many items a unit counts for,
             and releases the best with these counts: all of epsilon does both. None: the one that confuses
             items less, by k, `max_rows` (1 where each row is a unit), the size of the domain and the
-            selection share. In a session with a ladder None is "gaps", whose measurement can be refined.
+            selection share.
         kth_count : number, optional
             Where nobody listed the labels: about how large the k-th count is, a public guess, such as that of
             last year's release. Of the ways that would find it the one with the least noise is taken; without
@@ -209,6 +203,8 @@ class Session(SessionBase):
         DataSourceError
             One constant sentence if the engine fails after the charge.
         """
+        from sordino.session.top_k import TopKRequest  # noqa: PLC0415 - counts need not load it
+
         return self._do(
             TopKRequest(
                 item=item,
@@ -311,6 +307,8 @@ class Session(SessionBase):
         InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
             As for `top_k`.
         """
+        from sordino.session.above import AboveRequest  # noqa: PLC0415 - counts need not load it
+
         return self._do(
             AboveRequest(
                 item=item,

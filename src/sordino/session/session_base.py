@@ -7,18 +7,14 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
-from sordino.constraints import FINITE, Number, shown
+from sordino.constraints import FINITE, Number
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators import Ladder
 from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
-from sordino.session.above import build_watch
 from sordino.session.desk import Batch, Desk
-from sordino.session.memory import Memory
 from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
-from sordino.session.refine import RefineRequest
 from sordino.session.request import Progress, R, Request
 from sordino.sheet import Sheet
 
@@ -42,7 +38,6 @@ class SessionBase:
         entropy: Entropy = SYSTEM,
         csv: CsvFormat | None = None,
         name: str | None = None,
-        ladder: Ladder | None = None,
         memory_limit: int | str | None = None,
         temp_limit: int | str | None = None,
     ) -> None:
@@ -51,17 +46,14 @@ class SessionBase:
             raise InvalidParameter(
                 "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
             )
-        if not isinstance(ladder, Ladder | None):
-            raise InvalidParameter(f"Session.ladder must be a Ladder or None; got {shown(ladder)}.")
         # Looked at and not renewed: each release renews it when it begins.
         payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
-        memory = None if ladder is None else Memory(ladder, self)
         self._form = csv or CsvFormat()
         opened = open_source(
             source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
         )
-        self._desk = Desk(opened, unit, payer, entropy, memory, self._form)
+        self._desk = Desk(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._desk.source.identity is None:
             raise InvalidParameter(
@@ -69,7 +61,7 @@ class SessionBase:
             )
 
     def __reduce__(self) -> NoReturn:
-        # It holds an open source, and perhaps private counts to look at again.
+        # It holds an open source.
         raise TypeError(
             f"A {type(self).__name__} belongs to the process that opened it and cannot be copied or pickled. "
             "Open one in each process; a Ledger may be handed over."
@@ -164,17 +156,7 @@ class SessionBase:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the session; between releases it holds nothing open, and forgets now what it has kept."""
-        self.forget()
-
-    @no_remnants
-    def forget(self) -> None:
-        """Forget the exact answers that are kept for `refine`; releases made before can no longer be refined.
-
-        Without a ladder there are none. Leaving the `with` block of a session does this, too.
-        """
-        if self._desk.memory is not None:
-            self._desk.memory.forget()
+        """Leave the session; between releases it holds nothing open."""
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
@@ -255,55 +237,6 @@ class SessionBase:
         self._desk.keep(release, sheet)
 
     @no_remnants
-    def refine(self, release: R, *, epsilon: Number, progress: Progress | None = None) -> R:
-        """Release a count, a histogram or the measurement of a top k again, with less noise.
-
-        The noise is drawn given the noise of the first look. So both looks together cost as much as the finer
-        one alone, and what was spent on the first one is not lost. How fine looks are the `ladder` of the
-        session says; it goes as far up as `epsilon` allows, and costs what that look adds. The answers are
-        those of the first look, also where rows have changed since: nothing is read.
-
-        Each look is refined once, and what comes of it can be refined again. The interval of look j misses
-        with 5 % / 2^j: those of all looks hold together with 95 %, wherever one stops.
-
-        Parameters
-        ----------
-        release : Count, Histogram or TopItems
-            With Laplace noise, of this session, made while it had a ladder.
-        epsilon : number
-            What this look may add to what was spent; at most that is charged.
-        progress : callable, optional
-            As for `top_k`.
-
-        Returns
-        -------
-        Count, Histogram or TopItems
-            Of the same kind: `cost` is what was added, `total` what all looks cost together (of a top k with
-            its selection).
-
-        Raises
-        ------
-        InvalidParameter
-            If the session has no ladder, or does not keep the answers of this release; if epsilon does not
-            reach the next look, or there is none; on a zCDP account. Before the charge.
-        BudgetExceeded, LedgerConflict
-            Before anything is drawn. The release can still be refined.
-
-        Examples
-        --------
-        >>> import polars as pl
-        >>> import sordino as sd
-        >>> frame, noise = pl.DataFrame({"x": [1] * 40}), sd.Seeded(7)
-        >>> session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=noise, ladder=sd.Ladder(growth=2))
-        >>> rough = session.count(epsilon=0.5)
-        >>> finer = session.refine(rough, epsilon=0.5)
-        >>> finer.cost.pure(), finer.total.pure(), finer.confidence
-        (Fraction(1, 2), Fraction(1, 1), 0.9875)
-        """
-        finer: R = self._do(RefineRequest(release=release, epsilon=epsilon), progress)
-        return finer
-
-    @no_remnants
     def remeasure(
         self,
         release: Any,
@@ -316,10 +249,9 @@ class SessionBase:
     ) -> Remeasured:
         """Measure the answers of an earlier release once more, and put both measurements together.
 
-        The same question is asked again: rows are read again, and the noise is new. It needs no ladder, and
-        costs what a release of its own costs. Of a sum, a mean or a variance the clip stays as it was found,
-        and all of epsilon goes to the figure. `refine` is cheaper where the noise is Laplace noise and the
-        session has a ladder; with Gaussian noise nothing is lost here.
+        The same question is asked again: rows are read again, and the noise is new. It costs what a release
+        of its own costs. Of a sum, a mean or a variance the clip stays as it was found, and all of epsilon
+        goes to the figure.
 
         Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
         because of what the first look said has chosen by its noise, and no interval around that mean holds:
@@ -449,6 +381,8 @@ class SessionBase:
                 "Session.watch must be called outside a batch, which is charged only when it has ended."
             )
         asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
+        from sordino.session.above import build_watch  # noqa: PLC0415 - counts need not load it
+
         mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})

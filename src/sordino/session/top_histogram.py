@@ -23,7 +23,7 @@ from sordino.session.noisy_histogram import (
     find_histogram_terms,
     release_best,
 )
-from sordino.session.request import Steps, Table, may_be_refined, size_of
+from sordino.session.request import Steps, Table, size_of
 from sordino.session.results import TopItems
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ def is_by_histogram(request: TopKRequest, table: Table, question: CountQuestion)
         return True
     # A noise of the selection that is asked for by name is that of a list with gaps.
     if request.method == "gaps" or request.noise is not None:
-        return False
-    # What has selected by its own noise is not measured afresh, and only a fresh measurement is refined.
-    if may_be_refined(table, request.measure_noise):
         return False
     most = count_items_of_a_unit(table, question)
     if most is None:

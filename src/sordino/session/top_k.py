@@ -53,7 +53,7 @@ from sordino.session.request import (
 )
 from sordino.session.results import TopItems, TopSetItems
 from sordino.session.top_histogram import is_by_histogram, release_by_histogram
-from sordino.session.top_rows import TopBuild
+from sordino.session.top_rows import build_top
 from sordino.session.top_set import check_set, release_set
 from sordino.session.top_unlisted import release_unlisted
 
@@ -252,18 +252,14 @@ class TopKRequest(Request[TopItems | TopSetItems]):
                 simulated=top.simulated,
             )
         measured = measure_all if found == k else measure(question, rest, rho, found)
-        answers = counts.at(top.indices)
-        fresh = charged.release(measured, answers)
-        make_rows = TopBuild(
+        return build_top(
             top,
-            crossed,
-            tuple(counts.labels[index] for index in top.indices.tolist()),
+            charged.release(measured, counts.at(top.indices)),
+            [counts.labels[index] for index in top.indices.tolist()],
+            crossed=crossed,
             simultaneous=self.simultaneous,
             capped=table.unit.max_rows is not None,
         )
-        selected = make_rows(fresh, table.find_confidence(measured))
-        charged.remember(selected, fresh, answers, make_rows)
-        return selected
 
     @property
     def _pure_noise(self) -> str:

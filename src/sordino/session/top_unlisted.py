@@ -38,10 +38,9 @@ from sordino.session.request import (
     check_account,
     check_measurable,
     find_items,
-    may_be_refined,
 )
 from sordino.session.results import TopItem, TopItems
-from sordino.session.top_rows import TopBuild
+from sordino.session.top_rows import build_top
 
 if TYPE_CHECKING:
     from sordino.session.top_k import TopKRequest
@@ -52,7 +51,6 @@ _BEST = 10
 """Of units with any number of labels so many times k counts compete."""
 _AS_ASKED = "Asked for by name."
 _UNBOUNDED = "The one way where nothing bounds how many labels a unit counts for."
-_REFINED = "Only what is measured after a selection can be refined, and this session has a ladder."
 
 
 def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
@@ -76,7 +74,7 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
             least=domain.least,
         )
         return (yield from _select_and_measure(request, table, question, limited, _UNBOUNDED))
-    ways, why = _list_ways(request, table)
+    ways, why = _list_ways(request)
     _check_ways(request, ways)
     if ways != ("one-sided",):
         rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
@@ -113,7 +111,7 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
 # ---- which way ---------------------------------------------------------------------------------------------
 
 
-def _list_ways(request: TopKRequest, table: Table) -> tuple[tuple[Way, ...], str | None]:
+def _list_ways(request: TopKRequest) -> tuple[tuple[Way, ...], str | None]:
     """Return the ways that were not ruled out by name, and why if no other reason is needed."""
     if request.method == "gaps" or request.noise is not None:
         return ("one-sided",), _AS_ASKED
@@ -123,8 +121,6 @@ def _list_ways(request: TopKRequest, table: Table) -> tuple[tuple[Way, ...], str
     if request.method == "histogram" or request.measure_noise == "gaussian":
         # What was selected is measured with Laplace noise alone.
         return counting, None if len(counting) > 1 else _AS_ASKED
-    if request.share < 1 and may_be_refined(table):
-        return ("one-sided",), _REFINED
     return ("one-sided", *counting), None
 
 
@@ -138,7 +134,7 @@ def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
     if request.kth_count is not None and len(ways) == 1:
         raise InvalidParameter(
             f"top_k.kth_count must not be given where one way is left to find labels; got "
-            f"{request.kth_count!r} beside method, noise, measure_noise, a ladder, or no max_rows."
+            f"{request.kth_count!r} beside method, noise, measure_noise, or no max_rows."
         )
 
 
@@ -212,20 +208,16 @@ def _select_and_measure(
             why=why,
             simulated=top.simulated,
         )
-    measured, answers = measure(question, rest, None, found), counts.of(top.labels)
-    fresh = charged.release(measured, answers)
-    make_rows = TopBuild(
+    return build_top(
         top,
-        top.crossed,
+        charged.release(measure(question, rest, None, found), counts.of(top.labels)),
         top.labels,
+        crossed=top.crossed,
         simultaneous=request.simultaneous,
         capped=table.unit.max_rows is not None,
         label_threshold=threshold,
         why=why,
     )
-    selected = make_rows(fresh, table.find_confidence(measured))
-    charged.remember(selected, fresh, answers, make_rows)
-    return selected
 
 
 def _name_rows(top: UnlistedTop) -> tuple[TopItem, ...]:

@@ -49,6 +49,10 @@ def find_population(
         lower=_read_number(getattr(request, "lower", None)),
         bounds=_read_bounds(getattr(request, "bounds", None)),
         left_out=tuple(out),
+        k=getattr(request, "k", None),
+        most_groups=getattr(request, "most_groups", None),
+        unlisted=domain is not None and domain.hidden,
+        share_refused=getattr(request, "numbers_share", None) == 0,
     )
 
 

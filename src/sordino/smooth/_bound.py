@@ -29,9 +29,9 @@ def bound(
     sensitivity_at : callable
         Takes `x` and a distance t = 0, 1, 2, ...; returns U_t(x). At distance 0 it is at least the largest
         change of the statistic between x and a neighbor, and U_t(x) <= U_(t+1)(y) for all neighbors x, y,
-        which is so if U_t(x) is the largest U_0 within t units of x. On your word; `sd.audit.smooth_bound`
-        tries it. It must not raise. What it returns is private, and is moved into [0, ceiling]; NaN, or no
-        number, counts as the ceiling.
+        which is so if U_t(x) is the largest U_0 within t units of x. On your word;
+        `sordino_audit.smooth_bound` tries it. It must not raise. What it returns is private, and is moved
+        into [0, ceiling]; NaN, or no number, counts as the ceiling.
     x : object
         The private data: it is handed to `sensitivity_at` and not looked at.
     beta : number

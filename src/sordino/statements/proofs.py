@@ -13,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from sordino.claims import claims
+
 COMPOSED = {
     "TableNumbers": ("groups.md", "numbers-share.md", "numbers.md"),
     "QuantilesWithIntervals": ("quantile-interval.md",),
@@ -41,8 +43,6 @@ def read_digests() -> dict[str, str]:
 @cache
 def _read_pages() -> dict[str, tuple[str, ...]]:
     # It loads every mechanism, and only a new statement needs it.
-    from sordino.audit.registry import claims  # noqa: PLC0415
-
     pages: dict[str, set[str]] = {}
     for claim in claims():
         pages.setdefault(claim.name, set()).add(claim.proof)

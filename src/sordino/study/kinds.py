@@ -30,7 +30,6 @@ _HOMES = {
 NOT_IN_STUDIES = {
     "randomize": "is as long as the table and cannot be kept: use `sordino randomize`",
     "remeasure": "looks again at a release that was made: use `sordino remeasure`",
-    "refine": "looks again at a release that a program holds: use `Session.refine`",
 }
 """Requests of a session that no study makes, with the reason."""
 

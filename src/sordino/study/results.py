@@ -10,11 +10,10 @@ from typing import Any, Literal, final
 from sordino._version import __version__
 from sordino.charts import can_draw
 from sordino.constraints import shown
-from sordino.data import PrivacyUnit
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.report import make_report
-from sordino.session.sheets import make_sheet
+from sordino.results import describe
 from sordino.sheet import SCHEMA, Sheet
 from sordino.sheet_text import encode_json, make_document, write_csv
 from sordino.statements import Owner
@@ -24,17 +23,13 @@ METRICS = "metrics.json"
 REPORT = "report.html"
 
 
-def make_study_sheet(
-    release: Any, unit: PrivacyUnit, said: dict[str, Any], kind: str, about: dict[str, Any]
-) -> Sheet:
+def make_study_sheet(release: Any, said: dict[str, Any], kind: str, about: dict[str, Any]) -> Sheet:
     """Return the sheet of a release of a study: what the release says, and what was asked.
 
     Parameters
     ----------
     release : object
         What was released.
-    unit : PrivacyUnit
-        Whom it protects.
     said : dict
         What the study asks for, JSON-ready.
     kind : str
@@ -45,7 +40,7 @@ def make_study_sheet(
     """
     some = release.population
     release.take_population(replace(some, domain=_name_labels(some.domain, said.get("domain"))))
-    sheet = make_sheet(release, unit)
+    sheet = describe(release)
     return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})
 
 

@@ -451,7 +451,6 @@ class Study:
         sheets = [
             make_study_sheet(
                 release,
-                self.unit,
                 one.said,
                 one.kind,
                 {"name": one.name, "study": self.name, "run": run}

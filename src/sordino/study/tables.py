@@ -22,7 +22,7 @@ from sordino.data import CsvFormat, PrivacyUnit
 from sordino.data.sources.memory import read_limit
 from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
-from sordino.ledger.store.store import store_at
+from sordino.ledger.store.urls import store_at
 from sordino.report.theorems import find_docs
 from sordino.study.document import Document
 from sordino.study.kinds import join

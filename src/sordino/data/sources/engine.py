@@ -25,10 +25,6 @@ T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
 Progress = Callable[[float], object]
 
-UNPLANNED = (
-    "The engine cannot plan this question for the declared column types; "
-    "convert the columns to text at their source."
-)
 POLL = 0.1
 """Seconds between two looks at the progress."""
 

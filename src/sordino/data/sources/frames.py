@@ -273,6 +273,11 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     UnsupportedBackend
         If it is no table that can be read here.
     """
+    # Known by its name, so that nothing is imported for it.
+    if type(value).__module__.partition(".")[0] == "datafusion":
+        raise UnsupportedBackend(
+            "A frame of DataFusion must be handed over as an Arrow table, which is frame.to_arrow_table()."
+        )
     try:
         # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
         # and its plan.

@@ -16,11 +16,8 @@ from sordino.data.csv.header import advise_delimiter, find_clear_names
 from sordino.data.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.data.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
 from sordino.data.csv.reader import open_csv
-from sordino.data.excel.workbook import DROPPED_ROWS, open_excel
-from sordino.data.sources.datafusion import is_datafusion_frame, open_datafusion_frame
 from sordino.data.sources.files import find_files
 from sordino.data.sources.memory import Limits, read_limit
-from sordino.data.sources.postgres import open_postgres
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
 from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
@@ -46,8 +43,8 @@ def open_source(
         Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
         .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a
         folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``,
-        ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas, Polars, Spark or DataFusion frame, or
-        an Arrow table. A pattern or a folder is expanded once, here.
+        ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas, Polars or Spark frame, or an Arrow
+        table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
         columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
@@ -148,19 +145,6 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
     if is_spark_frame(source):
         spark, columns = open_spark_frame(source)
         return _make_spark_source(spark, identity, columns)
-    if is_datafusion_frame(source):
-        plan, columns = open_datafusion_frame(source)
-        # Which files it reads, and whether it leaves out rows of them, is not seen from here.
-        return Source(
-            "datafusion",
-            identity,
-            columns,
-            (),
-            plan,
-            computed=True,
-            ordered=False,
-            cast="Convert the column in DataFusion: frame.with_column(NAME, col(NAME).cast(pa.string())).",
-        )
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frame_condition import read_frame_columns  # noqa: PLC0415
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
@@ -204,6 +188,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             required=database.required,
         )
     if colon and scheme == "excel":
+        # Here, and so with servers below: most sources need none of these.
+        from sordino.data.excel.workbook import DROPPED_ROWS, open_excel  # noqa: PLC0415
+
         file, sheet = excel_parts(path)
         where = Path(_make_absolute(file))
         cells, columns = open_excel(str(where), sheet, form)
@@ -282,6 +269,8 @@ def _open_server_table(path: str) -> Source:
     if path.startswith(SPARK_SCHEME):
         spark, columns, spark_identity = open_spark_table(path)
         return _make_spark_source(spark, spark_identity, columns)
+    from sordino.data.sources.postgres import open_postgres  # noqa: PLC0415
+
     # The server says which table it is, because an address has many spellings (docs/decisions/0016).
     server, columns, identity = open_postgres(path)
     return Source(

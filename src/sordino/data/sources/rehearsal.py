@@ -15,12 +15,17 @@ from typing import final
 
 import duckdb
 
-from sordino.data.sources.engine import UNPLANNED, Engine, engine, make_folder
+from sordino.data.sources.engine import Engine, engine, make_folder
 from sordino.errors import DataSourceError
 from sordino.process import Process, close_before_fork
 
 _MANY_LABELS = 10_000
 """What an engine takes for more labels than these it may not give back: so that one is not kept."""
+
+_UNPLANNED = (
+    "The engine cannot plan this question for the declared column types; convert the columns to text at "
+    "their source."
+)
 
 _idle: list[_Stage] = []
 """At most one."""
@@ -142,7 +147,7 @@ class Rehearsal:
             for question, labels in asked:
                 self._aside.submit(self._stage.engine.ask, question, labels).result()
         except duckdb.Error:
-            raise DataSourceError(UNPLANNED) from None
+            raise DataSourceError(_UNPLANNED) from None
         self._sound = sound
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ from sordino.errors import DataSourceError, InvalidParameter
 SUPPORTED = (
     "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
     "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, sc://HOST#CATALOG.SCHEMA.TABLE, a DuckDB "
-    "relation, a pandas, Polars, Spark or DataFusion frame (eager or lazy), or an Arrow table"
+    "relation, a pandas, Polars or Spark frame (eager or lazy), or an Arrow table"
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
@@ -177,8 +177,8 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "spark", "datafusion", "relation", "frame"
-        or "lazy frame".
+        "csv", "jsonl", "parquet", "duckdb", "excel", "postgres", "spark", "relation", "frame" or
+        "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
         `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for

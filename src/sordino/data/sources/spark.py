@@ -4,9 +4,9 @@ Questions run inside Spark; the rows stay where they are. Who is trusted with wh
 
 - The frame is its owner's. What it computes to make its rows, it computes there, by the owner's rules: one
   row on which that fails ends a release.
-- What questions compute is written so that it can fail on no row (`spark_words`, `spark_condition`), depends
-  on no setting but those that `_check_session` looks at, and calls functions by their full names, so that no
-  function of the session stands in for one.
+- What questions compute is written so that it can fail on no row (`spark_words`, `spark_steps`,
+  `spark_condition`), depends on no setting but those that `_check_session` looks at, and calls functions by
+  their full names, so that no function of the session stands in for one.
 - Files of a table say of all their rows what their least and largest values are. No predicate reaches them.
 - A query reads a table once. A release that asks two queries may find two states of a table in them; each
   unit's part in either is bounded (docs/known-limits.md).

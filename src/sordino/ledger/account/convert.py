@@ -116,5 +116,5 @@ def _carried_over(old: Account, charges: list[ChargeRow], shares: list[int], ord
 def _count_worst(row: ChargeRow) -> int:
     """Return the pure epsilon that a charge is private to by itself, in billionths."""
     worst = row.reserved if row.settled is None else row.drawn
-    # What refines another release adds less to the pure sum than it loses by itself (refining).
+    # What refined another release added less to the pure sum than it loses by itself (renyi-accounts).
     return worst + nano_up(find_alone(json_of(row.body))) if worst else 0

@@ -30,7 +30,8 @@ from sordino.ledger.account.statement import (
 from sordino.ledger.amounts import Budget, amount_of, things
 from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_of, facts_of, json_of
 from sordino.ledger.renyi import Sums
-from sordino.ledger.store.store import carry_out, store_at
+from sordino.ledger.store.store import carry_out
+from sordino.ledger.store.urls import store_at
 from sordino.sheet import Sheet
 from sordino.statements import Owner, PublicStatement, StatementCheck
 

@@ -41,11 +41,6 @@ class Price:
         return self.meter.name == "pure"
 
     @property
-    def adds_epsilons(self) -> bool:
-        """Whether pure epsilons add up on it, alone or beside divergences; on others rhos alone do."""
-        return self.meter.name != "zcdp"
-
-    @property
     def order(self) -> Fraction:
         """The order at which divergences are counted; 1 where a rho is counted."""
         return self.meter.order or Fraction(1)

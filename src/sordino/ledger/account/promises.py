@@ -386,7 +386,7 @@ def _release_guarantee(account: Account, looks: Sequence[ChargeRow]) -> dict[str
         epsilon = str(Fraction(ZCDP(rho=rho).epsilon(conversion)) if rho else 0)
         more = {"rho": str(rho), "failures": str(failing)}
         return {"variant": "Approximate DP", "epsilon": epsilon, "delta": str(conversion + failing), **more}
-    # What refines another release loses more by itself than it adds.
+    # What refined another release loses more by itself than it added.
     alone = sum(map(find_alone, bodies), Fraction(0))
     if account.meter == "pure":
         return {"variant": "Pure DP", "epsilon": str(amount_of(asked.main) + alone), "delta": "0"}

@@ -52,7 +52,8 @@ def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
 def find_alone(body: Mapping[str, Any]) -> Fraction:
     """Return by how much what a charge is for loses more by itself than it adds to a sum of epsilons.
 
-    It is 0 unless the charge refines another release (`cost.Added`); `body` is that of its reservation.
+    It is 0 unless the charge refined another release, as those of earlier versions could; `body` is that of
+    its reservation.
     """
     try:
         return sum((_alone_of(fact.get("cost", {})) for fact in body["charges"]), Fraction(0))

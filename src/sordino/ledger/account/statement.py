@@ -50,8 +50,8 @@ class ChargeLine:
         On the Rényi meter also what the charge takes from the pure sum (None if it has no pure epsilon) and
         from the deltas. On an account of rhos that keeps deltas what it takes from these. Else None.
     refines : Fraction
-        By how much a charge that refines another release loses more by itself than it adds to a sum of
-        epsilons (`cost.Added`); else 0.
+        By how much a charge that refined another release, in an earlier version, loses more by itself than it
+        added to a sum of epsilons; else 0.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def _heads_of_copy(file: Path) -> dict[str, str]:
         copied.seek(18)
         copied.write(b"\1\1")
     with closing(_open_unshared_file(file)) as copy, suppress(sqlite3.DatabaseError):
-        # What was copied may be of an older schema.
+        # What was copied may be of schema 4.
         stand_in_for_newer(copy)
         if is_whole(copy):
             return dict(copy.execute("SELECT name, head FROM account ORDER BY name").fetchall())

@@ -17,12 +17,6 @@ from sordino.address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.schema import (
-    ACCOUNT_CHECKS,
-    ACCOUNT_TABLE,
-    ADDED_COLUMN,
-    CHARGE_TABLE,
-    EVENT_TABLE,
-    KEPT_TABLE,
     OPERATIONS,
     READING_COLUMN,
     TABLES,
@@ -30,7 +24,7 @@ from sordino.ledger.schema import (
     Operation,
     rendered,
 )
-from sordino.ledger.store.store import Rows, TryAgainError
+from sordino.ledger.store.store import Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
 from sordino.sheet import MOST_CHARACTERS
 
@@ -49,18 +43,18 @@ PREFIX = "sordino."
 _CONNECT_SECONDS = 10
 _LOCK_SECONDS = 30
 _SCHEMA_LOCK = 0x53_4F_52_44  # "SORD": one maker of the schema at a time
-_CHAIN_AND_TRIGGER = (
+_CHAIN_AND_TRIGGERS = (
     "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT"
     " SET search_path = pg_catalog, pg_temp"
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
     # Even the owner would have to drop the trigger first, and every later hash would still not fit.
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
-    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
-    " EXECUTE FUNCTION ~append_only()",
-)
-_KEEP_KEPT = (
-    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~kept EXECUTE FUNCTION ~append_only()"
+    *(
+        f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~{table}"
+        " EXECUTE FUNCTION ~append_only()"
+        for table in ("event", "kept")
+    ),
 )
 # Whoever may reserve may keep what was released, and see it.
 _CHARGERS_QUERY = (
@@ -76,7 +70,6 @@ _REQUIRE_DURABLE_COMMIT = (
     f" PERFORM set_config('lock_timeout', '{_LOCK_SECONDS}s', true);"
 )
 
-_OLDER = (2, 3, 4)  # schemas that are brought to the present one
 _MOST_IDLE_CONNECTIONS = 8  # connections that wait for the next charge
 # Whoever may make a schema could have put one of this name in the way of the next user, with functions of
 # their own. So the schema and all of its functions must have the right owner.
@@ -278,26 +271,22 @@ class PostgresStore:
         if schema is None:
             return False
         (table,) = connection.execute("SELECT to_regclass('sordino.ledger')").fetchone() or (None,)
-        if table is None:
+        version = None if table is None else _read_schema(connection)
+        if version is None:
             raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
-        (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
-        if version in _OLDER:
-            version = self._bring_up_to_date(connection, version)
+        check_schema(version, self.url)
+        if version != VERSION:
+            self._bring_up_to_date(connection, version)
         names = [operation.name for operation in OPERATIONS]
-        if version == VERSION and connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
+        if connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
             raise LedgerError(
                 f"The functions of the ledger at {self.url!r} are "
                 "not those of its owner; it was left as it is."
             )
-        if version != VERSION:
-            raise LedgerError(
-                f"The ledger at {self.url!r} has schema {version} but this "
-                f"version of sordino knows schema {VERSION}; use a newer sordino."
-            )
         return True
 
-    def _bring_up_to_date(self, connection: Connection, older: int) -> int:
-        """Bring a ledger of schema 2 to 4 to the present one in one transaction; return its schema.
+    def _bring_up_to_date(self, connection: Connection, older: int) -> None:
+        """Bring a ledger of schema 4 to the present one in one transaction.
 
         The functions of the older schema are replaced: a client of an older version charges nothing more.
         """
@@ -311,15 +300,13 @@ class PostgresStore:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             # Asked again under the lock: another process may have done it meanwhile.
-            (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
-            if version in _OLDER:
+            if _read_schema(connection) == older:
                 # Asked before the functions that they may call are replaced.
                 roles = connection.execute(_CHARGERS_QUERY.encode()).fetchall()
-                for statement in _newer_definitions(version):
+                for statement in _newer_definitions():
                     connection.execute(rendered(statement, PREFIX, "_@").encode())
                 for (role,) in roles:
                     self._grant_charging(connection, role)
-        return VERSION
 
     def _grant_charging(self, connection: Connection, role: str) -> None:
         # No right to write into a table: the functions do that with the rights of the owner.
@@ -375,6 +362,13 @@ _REASON_BY_SQLSTATE = {
 _TEMPORARY_SQLSTATES = frozenset({"40", "53300", "57P"})
 
 
+def _read_schema(connection: Connection) -> int | None:
+    """Return the number of the schema; None for a table without one."""
+    version: int | None
+    (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
+    return version
+
+
 def _trust_own_sql(trusted: str) -> quoting.SQL:
     """Return SQL of this package; nothing that a caller gave comes this way."""
     return quoting.SQL(trusted)
@@ -387,8 +381,7 @@ def _schema_definitions() -> list[str]:
         "CREATE TABLE ~ledger (version BIGINT NOT NULL)",
         f"INSERT INTO ~ledger (version) VALUES ({VERSION})",
         *TABLES,
-        *_CHAIN_AND_TRIGGER,
-        _KEEP_KEPT,
+        *_CHAIN_AND_TRIGGERS,
         *(_function_definition(operation) for operation in OPERATIONS),
         # PostgreSQL lets everybody call a new function.
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
@@ -396,28 +389,13 @@ def _schema_definitions() -> list[str]:
     return [rendered(definition, PREFIX, "_@") for definition in definitions]
 
 
-def _newer_definitions(version: int) -> list[str]:
-    """Return the statements that bring a schema 2 to 4 to the present one."""
-    columns = [
-        f"ALTER TABLE ~{name} ADD COLUMN {column} {kind}"
-        for name, table in (("account", ACCOUNT_TABLE), ("charge", CHARGE_TABLE), ("event", EVENT_TABLE))
-        for column, kind, _ in ADDED_COLUMN.findall(table)
-        # Schema 4 has all others.
-        if version < 4 or column == READING_COLUMN
-    ]
-    # What a row of an account must satisfy now, instead of what it had to.
-    checks = [
-        f"ALTER TABLE ~account DROP CONSTRAINT {name}" for name in ("account_meter_check", "account_check")
-    ]
-    checks += [f"ALTER TABLE ~account ADD CHECK ({condition})" for condition in ACCOUNT_CHECKS]
-    # Their parameters are others, so that they would be second functions of the same names.
-    functions = [f"DROP FUNCTION IF EXISTS ~{operation.name}" for operation in OPERATIONS]
-    functions += [_function_definition(operation) for operation in OPERATIONS]
+def _newer_definitions() -> list[str]:
+    """Return the statements that bring schema 4 to the present one."""
     return [
-        *([KEPT_TABLE, _KEEP_KEPT] if version == 2 else []),
-        *columns,
-        *(checks if version < 4 else []),
-        *functions,
+        f"ALTER TABLE ~account ADD COLUMN {READING_COLUMN}",
+        # Their parameters are others, so that they would be second functions of the same names.
+        *(f"DROP FUNCTION IF EXISTS ~{operation.name}" for operation in OPERATIONS),
+        *(_function_definition(operation) for operation in OPERATIONS),
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
         f"UPDATE ~ledger SET version = {VERSION}",
     ]

@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.history import chained
-from sordino.ledger.schema import OLDEST_READ, VERSION, Operation, rendered
+from sordino.ledger.schema import VERSION, Operation, rendered
 from sordino.ledger.store.backup import back_up, is_whole
 from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
 from sordino.ledger.store.sqlite_schema import (
@@ -45,7 +45,7 @@ from sordino.ledger.store.sqlite_schema import (
     stand_in_for_newer,
     version_of,
 )
-from sordino.ledger.store.store import Rows
+from sordino.ledger.store.store import Rows, check_schema
 from sordino.process import Process, close_before_fork
 
 # Seconds: how long a lock is waited for, and how often it is looked at.
@@ -178,7 +178,7 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
                 _drop_connection(path, lent)
                 raise
             # In WAL mode a connection that stays open would keep others from leaving that mode. And a reader
-            # of an older file has a table of its own, where there may be a real one by the next time.
+            # of an older file has a view of its own, where the table may have its column by the next time.
             if beside.in_log or (kind == "read" and beside.version < VERSION):
                 _drop_connection(path, lent)
             else:
@@ -260,7 +260,9 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     try:
         _take_file_lock(descriptor, path)
         beside = look(descriptor, path, real)
-        if beside.in_log and (kind != "read" or beside.version < OLDEST_READ):
+        if beside.in_log and kind != "read":
+            # What is refused stays as it is.
+            check_schema(beside.version, path)
             _leave_wal_mode(path, descriptor)
             # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
             beside = look(descriptor, path, real)._replace(alone=True)
@@ -420,7 +422,7 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
             connection.execute("PRAGMA journal_mode = PERSIST")
         if version is not None and version < VERSION:
             # Who may only read, or reads while an older process has the file open, reads it as it is.
-            if kind == "read" and version >= OLDEST_READ:
+            if kind == "read":
                 stand_in_for_newer(connection)
             else:
                 bring_up_to_date(connection, path)

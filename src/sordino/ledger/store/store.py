@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from sordino.constraints import text
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.schema import Operation
+from sordino.ledger.schema import OLDEST, VERSION, Operation
 
 _Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
 PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
 _FIRST_WAIT = 0.05
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_NOT_A_PATH = re.compile(
-    r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE
-)
 
 
 class TryAgainError(LedgerError):
@@ -61,28 +55,21 @@ class Store(Protocol):
         ...
 
 
-def store_at(url: str) -> Store:
-    """Return the store that a url means."""
-    named = text(url, "url")
-    scheme, mark, _ = named.partition("://")
-    if mark and scheme.lower() in {"postgresql", "postgres"}:
-        from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
-
-        return PostgresStore(named)
-    # Such a text would otherwise become the name of a file, with a password in it.
-    if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
-        raise LedgerError(
-            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
-            "got something else, which is not shown because it may hold a password."
-        )
-    if mark:
-        # Only the scheme is named: an address may hold a password.
-        raise LedgerError(
-            f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither."
-        )
-    from sordino.ledger.store.sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
-
-    return SqliteStore(named)
+def check_schema(version: int, url: str) -> None:
+    """Raise `LedgerError` for a ledger of a schema that this version of sordino does not know."""
+    if OLDEST <= version <= VERSION:
+        return
+    # A newer schema may mean something else by the same columns, so it is not even read.
+    remedy = (
+        "use a newer sordino."
+        if version > VERSION
+        else f"make an account in it with an older sordino that knows schema {OLDEST}, which brings it up to "
+        "date. It was left as it is."
+    )
+    raise LedgerError(
+        f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas {OLDEST} to "
+        f"{VERSION}; {remedy}"
+    )
 
 
 def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *, account: str) -> bool:

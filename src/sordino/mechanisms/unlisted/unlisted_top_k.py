@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,6 @@ from sordino.releases import UnlistedTop
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from sordino.mechanisms.unlisted.limited_top_k import LimitedTopK
-
 Found = tuple[NDArray[np.int64], Steps]
 
 
@@ -52,6 +49,7 @@ class LabelSelection:
     """What selections of labels share: epsilon is paid for the labels that are there, delta in full."""
 
     k: int
+    step: Fraction
     noise: Any
     cost: Approximate
     per_transcript: ClassVar[bool] = True
@@ -223,7 +221,7 @@ def decide(noisy: Steps, k: int) -> Found:
 
 
 def release_found(
-    mechanism: UnlistedTopK | LimitedTopK, threshold: int | None, answers: Any, labels: Any, entropy: Entropy
+    mechanism: LabelSelection, threshold: int | None, answers: Any, labels: Any, entropy: Entropy
 ) -> UnlistedTop:
     """Return a release of the labels that were found, with fresh noise; None: the threshold is private."""
     told, gaps = play_labels(mechanism, answers, labels, entropy)

@@ -87,7 +87,7 @@ class Enough(Exception):
 
 @final
 class Rehearsed:
-    """What a request holds in place of a `Charged` in a dry run; it has no engine, no payer and no memory.
+    """What a request holds in place of a `Charged` in a dry run; it has no engine and no payer.
 
     Attributes
     ----------
@@ -117,9 +117,6 @@ class Rehearsed:
         released = mechanism.release(answers, entropy=self._noise, **more)
         self.drawn.append(Draw(mechanism, answers, more, released))
         return released
-
-    def remember(self, release: Any, fresh: Any, answers: Any, build: Any) -> None:
-        """Keep nothing: nothing was released."""
 
     def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002 - never called
         """Return a function that does nothing, in place of one of the caller's."""
@@ -205,7 +202,7 @@ class DryRun:
         rehearsed: bool = False,
     ) -> None:
         # A desk of its own, whose salts come from a seed: those of the session draw what they would anyway.
-        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.memory, desk.form)
+        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.form)
         self._desk.asked = desk.asked
         self._before = tuple(before)
         self.request = request
@@ -283,6 +280,6 @@ class DryRun:
 
     def _over(self, source: Source) -> Desk:
         known = self._desk
-        desk = Desk(source, known.unit, known.ledger, Seeded(SEED), known.memory, known.form)
+        desk = Desk(source, known.unit, known.ledger, Seeded(SEED), known.form)
         desk.asked = known.asked
         return desk

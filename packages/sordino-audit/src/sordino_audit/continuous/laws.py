@@ -1,0 +1,314 @@
+"""Continuous noise: enclosures of the logarithms of its density, distribution and survival function.
+
+Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word,
+checked where it shows.
+Proof: docs/proofs/exact-audit.md, "Laws with a density".
+Floats: outward, see `enclosures`.
+
+How large and how small the numbers of a continuous law may be, so that nothing computed of them overflows.
+
+Claim: arguments of laws stay below 1e141, and their squares below 1e282. Floats: none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sordino.constraints import TRUTH, Constraint, Number, exact, shown
+from sordino.errors import InvalidParameter
+from sordino_audit.continuous import enclosures as floats, log_formulas as formulas, series
+from sordino_audit.continuous.enclosures import Floats
+from sordino_audit.continuous.heavy_tail import HeavyTail
+from sordino_audit.continuous.log_formulas import OfInterval, OfPoint
+from sordino_audit.continuous.series import Series
+
+# ---- measures ----------------------------------------------------------------------------------------------
+
+
+# Answers, windows and breaks are places, scales are spans ("Floats" on docs/proofs/exact-audit.md).
+_LARGEST_PLACE, _LARGEST_SPAN = Fraction(10) ** 60, Fraction(10) ** 40
+
+
+def _read_law_place(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and abs(number) <= _LARGEST_PLACE else None
+
+
+def _read_law_span(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and 1 / _LARGEST_SPAN <= number <= _LARGEST_SPAN else None
+
+
+PLACE = Constraint(
+    "a finite number from -1e60 to 1e60",
+    _read_law_place,
+    (0, -1.5, 3),
+    (float("nan"), float("inf"), 1e61, None, "1"),
+)
+SPAN = Constraint(
+    "a number from 1e-40 to 1e40", _read_law_span, (1, 0.5, Fraction(1, 3)), (0, -1, 1e41, 1e-41, None, "1")
+)
+
+
+Placed = tuple[Fraction, Fraction]
+Outside = Callable[[tuple[Fraction, Fraction], Placed, Placed], float]
+"""Bounds the log ratio of two densities outside a window from above.
+
+Takes the window, and (answer, scale) of the first and of the second density.
+"""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Law:
+    """Continuous noise, known by functions that enclose the logarithms of what it is made of.
+
+    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper
+    bound. The logarithm of 0 is -inf.
+
+    Parameters
+    ----------
+    log_cdf : callable, optional
+        Takes points x, -inf and inf among them; encloses log P(Z <= x).
+    log_survival : callable, optional
+        The same of log P(Z > x). None: one minus the other, which is inexact far up.
+    log_density : callable, optional
+        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from
+        low to high.
+    scale : number
+        What the noise is multiplied by, > 0.
+    log_concave : bool
+        Whether the logarithm of the density is concave, which the audit of gaps needs.
+    breaks : iterable of number
+        Where the density jumps or has a kink, in units of the scale.
+    name : str
+        What reports call it.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Notes
+    -----
+    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified,
+    under what is assumed of floats. They know their Taylor coefficients, too, with which integrals are
+    enclosed to a dozen digits; those of other laws to six.
+
+    Examples
+    --------
+    >>> import sordino_audit as audit
+    >>> audit.Law.laplace(2)
+    Law.laplace(scale=2)
+    """
+
+    log_cdf: OfPoint | None
+    log_survival: OfPoint | None
+    log_density: OfInterval | None
+    scale: Fraction
+    log_concave: bool
+    breaks: tuple[Fraction, ...]
+    name: str
+    coefficients: Callable[[Series, Floats], Series] | None
+    bends: tuple[tuple[float, float], ...]
+    shapes: tuple[str, ...]
+    outside: Outside | None
+
+    def __init__(
+        self,
+        *,
+        log_cdf: OfPoint | None = None,
+        log_survival: OfPoint | None = None,
+        log_density: OfInterval | None = None,
+        scale: Number = 1,
+        log_concave: bool = False,
+        breaks: Iterable[Number] = (),
+        name: str = "Law",
+    ) -> None:
+        given = {"log_cdf": log_cdf, "log_survival": log_survival, "log_density": log_density}
+        for what, function in given.items():
+            if function is not None and not callable(function):
+                raise InvalidParameter(f"Law.{what} must be a function; got {shown(function)}.")
+        if log_cdf is None and log_density is None:
+            raise InvalidParameter("audit.Law must have log_cdf or log_density.")
+        TRUTH("Law.log_concave", log_concave)
+        given_breaks: Any = breaks
+        if not isinstance(given_breaks, Iterable):
+            raise InvalidParameter(f"Law.breaks must be a list of numbers; got {shown(given_breaks)}.")
+        listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
+        shapes = ("concave",) if log_concave else ("any",)
+        common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
+        # A law of a caller has no Taylor coefficients, and nothing is known of its tail.
+        self._set(given | common | {"breaks": tuple(listed), "name": name})
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for field, value in ({"coefficients": None, "bends": (), "outside": None} | values).items():
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"{self.name}(scale={shown(self.scale)})"
+
+    @classmethod
+    def _made(cls, scale: Number, **values: Any) -> Law:
+        # These laws are known: they go past the checks of what a caller gives.
+        law = object.__new__(cls)
+        law._set({"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values)
+        object.__setattr__(law, "scale", SPAN(f"{law.name}.scale", scale))
+        return law
+
+    def mirrored(self) -> Law:
+        """Return the law of the noise with the other sign.
+
+        Examples
+        --------
+        >>> import sordino_audit as audit
+        >>> audit.Law.exponential(2).mirrored()
+        mirrored Law.exponential(scale=2)
+        """
+        # The law is continuous: P(-Z <= x) = P(Z > -x).
+        density, below, above, inner = self.log_density, self.log_cdf, self.log_survival, self.coefficients
+        return Law._made(
+            self.scale,
+            name=f"mirrored {self.name}",
+            log_density=None if density is None else lambda low, high: density(-high, -low),
+            log_cdf=None if above is None else lambda x: above(-x),
+            log_survival=None if below is None else lambda x: below(-x),
+            log_concave=self.log_concave,
+            breaks=tuple(-x for x in reversed(self.breaks)),
+            bends=tuple((-high, -low) for low, high in reversed(self.bends)),
+            shapes=self.shapes[::-1],
+            coefficients=None if inner is None else lambda z, side: inner(series.negated(z), -side),
+        )
+
+    @staticmethod
+    def exponential(scale: Number = 1) -> Law:
+        """Return the law of density e^-z on z >= 0, times the scale."""
+        return Law._made(
+            scale,
+            name="Law.exponential",
+            outside=_bound_one_sided_shift,
+            log_density=formulas.exponential,
+            log_cdf=lambda x: floats.log1mexp((x, x)),
+            # Nothing is rounded: both bounds are the same.
+            log_survival=lambda x: (-np.maximum(x, 0.0),) * 2,
+            breaks=(Fraction(0),),
+            bends=((0.0, 0.0),),
+            shapes=("linear", "linear"),
+            coefficients=lambda z, side: formulas.masked(
+                series.exponentiated(series.changed(z, Fraction(-1))), side > 0
+            ),
+        )
+
+    @staticmethod
+    def laplace(scale: Number = 1) -> Law:
+        """Return the law of density ``e^-|z| / 2``, times the scale."""
+        return Law._made(
+            scale,
+            name="Law.laplace",
+            outside=_bound_shift,
+            log_density=formulas.unimodal(lambda z: floats.minus((-np.abs(z),) * 2, formulas.LN_2)),
+            log_cdf=formulas.laplace_cdf,
+            log_survival=lambda x: formulas.laplace_cdf(-x),
+            breaks=(Fraction(0),),
+            bends=((0.0, 0.0),),
+            shapes=("linear", "linear"),
+            coefficients=lambda z, side: series.changed(
+                series.exponentiated(formulas.signed(z, -side)), Fraction(1, 2)
+            ),
+        )
+
+    @staticmethod
+    def gumbel(scale: Number = 1) -> Law:
+        """Return the law of the distribution function exp(-e^-z), times the scale."""
+        return Law._made(
+            scale,
+            # The log ratio of two such densities has no bound, so that nothing is said of the tail.
+            name="Law.gumbel",
+            log_density=formulas.unimodal(formulas.gumbel),
+            log_cdf=lambda x: formulas.negative(formulas.decay(x)),
+            log_survival=lambda x: floats.log1mexp(formulas.decay(x)),
+            shapes=("concave",),
+            coefficients=formulas.gumbel_coefficients,
+        )
+
+    @staticmethod
+    def logistic(scale: Number = 1) -> Law:
+        """Return the law of the distribution function 1/(1 + e^-z), times the scale."""
+        return Law._made(
+            scale,
+            name="Law.logistic",
+            outside=_bound_shift,
+            log_density=formulas.unimodal(formulas.logistic),
+            log_cdf=lambda x: formulas.negative(floats.log1pexp((-x, -x))),
+            log_survival=lambda x: formulas.negative(floats.log1pexp((x, x))),
+            shapes=("concave",),
+            coefficients=formulas.logistic_coefficients,
+        )
+
+    @staticmethod
+    def gaussian(scale: Number = 1) -> Law:
+        """Return the normal law of this standard deviation.
+
+        Only its density is known, so that it serves scalar outputs and no race.
+        """
+        return Law._made(
+            scale,
+            # No bound in the tail, as for Gumbel noise.
+            name="Law.gaussian",
+            log_density=formulas.unimodal(formulas.gaussian),
+            shapes=("concave",),
+        )
+
+    @staticmethod
+    def cauchy(gamma: Number, scale: Number = 1, *, one_sided: bool = False) -> Law:
+        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, times the scale.
+
+        It is on all z or on z >= 0.
+        """
+        power = exact(gamma)
+        if power is None or not 1 < power <= 100:
+            raise InvalidParameter(f"Law.cauchy.gamma must be a number in (1, 100]; got {shown(gamma)}.")
+        TRUTH("Law.cauchy.one_sided", one_sided)
+        heavy = HeavyTail(power, one_sided=one_sided)
+        side = "one_sided=True, " if one_sided else ""
+        return Law._made(
+            scale,
+            name=f"Law.cauchy({side}gamma={shown(power)})",
+            log_density=formulas.unimodal(heavy.log_density, rises=not one_sided),
+            log_cdf=heavy.log_cdf,
+            log_survival=heavy.log_survival,
+            log_concave=False,
+            breaks=heavy.breaks,
+            outside=heavy.outside,
+            bends=heavy.bends,
+            shapes=("linear" if one_sided else "convex", "concave", "convex"),
+            coefficients=heavy.coefficients,
+        )
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+# `window` is there for the signature of `Outside`.
+def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
+    """Bound the log ratio by the move over the scale.
+
+    The slopes of the log density are at most one over the scale.
+    """
+    # With two scales the log ratio may grow without end.
+    return floats.enclose(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
+
+
+def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
+    """Bound it in the same way: below the window both densities are 0, if it reaches down to both answers."""
+    return (
+        _bound_shift(window, a, b)
+        if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1]
+        else math.inf
+    )

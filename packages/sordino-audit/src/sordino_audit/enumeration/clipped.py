@@ -1,0 +1,226 @@
+"""What the auditor looks at for clipped sums, means and variances: the law of the clip, then of the totals.
+
+The totals are put in classes: with Laplace noise they lose nothing, with Gaussian noise a little.
+
+Claim: each listed probability lies between its two decimals; with Laplace noise no output loses more than its
+class. Proof: docs/proofs/above-threshold.md, "The audit".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise, product
+from typing import Any
+
+from sordino.cost import ZCDP
+from sordino.errors import InvalidParameter
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
+from sordino.estimators.clipped.clip import Clip
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
+from sordino_audit.enumeration.scans import positions
+from sordino_audit.enumeration.subject import Stated, Subject
+
+_CLIP_DIGITS = 60
+_MOST_CLIPPED_RECORDS = 16
+_CELLS = {1: 160, 2: 32}  # for Gaussian noise on so many totals: how many cells of each are told apart
+# The first digits of pi: a number below it, and above it with the last digit raised.
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+
+Clipped = ClippedSum | ClippedMean | ClippedVariance
+
+
+# Neighbors may have different numbers of records, so that `n` says nothing.
+def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001
+    """Return the law of the clip, and of the noisy totals within it."""
+    return Subject(
+        laws=[],
+        stated=partial(_clipped_law, mechanism),
+        cost=mechanism.cost,
+        # Cells of Gaussian noise hold numbers of different ratios.
+        merged=isinstance(mechanism.total_cost, ZCDP),
+        name=repr(mechanism),
+    )
+
+
+def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
+    """Return the law of (tests of each search, class of each noisy total)."""
+    if len(values) > _MOST_CLIPPED_RECORDS:
+        raise InvalidParameter(
+            f"audit.exact needs at most {_MOST_CLIPPED_RECORDS} records for a clipped sum or mean; "
+            f"got {len(values)}."
+        )
+    down, up = contexts(_CLIP_DIGITS)
+    for tests, (low, high) in clips(mechanism, values):
+        clip = mechanism.search.clip(tests, simulated=True)
+        # The noise depends on the clip alone, which is public once it was released.
+        law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
+        tell = (
+            partial(cells, law, _CELLS[len(ends)])
+            if isinstance(law, DiscreteGaussian)
+            else partial(thirds, law)
+        )
+        classes = [
+            tell(total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
+        ]
+        # Each total has fresh noise: given the clip the probabilities of their classes multiply.
+        for each in product(*(enumerate(one) for one in classes)):
+            least, most = low, high
+            for _, (a, b) in each:
+                least, most = down.multiply(least, a), up.multiply(most, b)
+            yield (
+                # A search in vain is written as 0: any other one tests an edge at least.
+                (*((0 if one is None else one) for one in tests), *(place for place, _ in each)),
+                (least, most),
+            )
+
+
+def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...], Bounds]]:
+    """Return what the searches may find, with bounds of the probability.
+
+    That is how many edges each of them tests, None for all in vain.
+    """
+    search = mechanism.search
+    runs = search.runs(BucketCounts.of(values, grid=mechanism.grid))
+    laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
+    down, up = contexts(_CLIP_DIGITS)
+    found = []
+    # Each search has fresh noise: the law of all of them is a product.
+    for each in product(*laws):
+        low = high = Decimal(1)
+        for _, (least, most) in each:
+            low, high = down.multiply(low, least), up.multiply(high, most)
+        found.append((tuple(None if place is None else place + 1 for place, _ in each), (low, high)))
+    return found
+
+
+def totals(mechanism: Clipped, values: Any, clip: Clip) -> list[int]:
+    """Return the totals that meet the noise, in noise steps, as `release` does."""
+    shift = mechanism.noise_for(clip).shift
+    return [total >> shift for total in mechanism.totals(values, clip)]
+
+
+def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
+    """Return two numbers for each total, in noise steps.
+
+    No small list of records has a total below the first or above the second.
+    """
+    # One record more than a list may have: no total lies beyond the ends.
+    shift, most = mechanism.noise_for(clip).shift, _MOST_CLIPPED_RECORDS + 1
+    if isinstance(mechanism, ClippedVariance):
+        # No record adds less than 0, or more than the squared width, to any of three totals.
+        end = (most * (clip.high - clip.low) ** 2 >> shift) + 1
+        return [(-2 * end, 2 * end), (0, 3 * end)] if mechanism.size_is_public else [(0, end)] * 3
+    if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
+        return [(0, (most * (clip.top - clip.bottom) >> shift) + 1)] * 2
+    return [((most * min(clip.bottom, 0) >> shift) - 1, (most * max(clip.top, 0) >> shift) + 1)]
+
+
+def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds]:
+    """Return bounds of the probabilities that total plus noise is at most `low`, between, or at least `high`.
+
+    This takes low <= total <= high > low.
+
+    Two totals between the ends have the same ratio at every number up to `low`, that of the whole class, and
+    so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
+    exceeds.
+    """
+    down, up = contexts(_CLIP_DIGITS)
+    r = exp_bounds(law.rate, _CLIP_DIGITS)
+
+    def tail(distance: int) -> Bounds:  # P(noise >= distance) = r^distance / (1 + r), distance >= 0
+        far = exp_bounds(law.rate * distance, _CLIP_DIGITS)
+        return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
+
+    below, above = tail(total - low), tail(high - total)
+    # The three probabilities add up to 1; the bound may fall below 0, which is cut off.
+    middle = down.subtract(1, up.add(below[1], above[1])), up.subtract(1, down.add(below[0], above[0]))
+    return [below, (max(middle[0], Decimal(0)), middle[1]), above]
+
+
+def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) -> list[Bounds]:
+    """Return bounds of the probabilities that total plus noise lies in each of many cells.
+
+    The cells are the same for every total with low <= total <= high: equal parts from eight deviations below
+    `low` to eight above `high`, and what lies beyond on either side.
+
+    Raises
+    ------
+    InvalidParameter
+        If the noise is so narrow that its masses are no integrals: a rate above 1.
+    """
+    if law.rate > 1:
+        raise InvalidParameter(
+            "audit.exact needs Gaussian totals with noise of a deviation of a step or more. Lower total_rho."
+        )
+    down, up = contexts(_CLIP_DIGITS)
+    far = 8 * (math.isqrt(math.floor(1 / (2 * law.rate))) + 1)
+    first, last = low - far, high + far
+    # Where each cell begins, as noise: integrals are taken between half steps.
+    starts = [first + (last - first) * part // parts - total for part in range(parts + 1)]
+    integrals = [_integral(law.rate, start - Fraction(1, 2)) for start in starts]
+    # The sum of all weights is sqrt(pi / rate), times 1 + 2 (e^(-pi^2 / rate) + ...), and pi^2 > 9.
+    least = down.sqrt(down.divide(_PI, ratio_bounds(law.rate, _CLIP_DIGITS)[1]))
+    most = up.sqrt(up.divide(up.next_plus(_PI), ratio_bounds(law.rate, _CLIP_DIGITS)[0]))
+    most = up.multiply(most, up.add(1, up.multiply(2, exp_bounds(9 / law.rate, _CLIP_DIGITS)[1])))
+
+    def chance(weight: Bounds, off: Decimal) -> Bounds:
+        low, high = down.divide(down.subtract(weight[0], off), most), up.divide(up.add(weight[1], off), least)
+        return max(Decimal(0), low), min(Decimal(1), high)
+
+    def between(one: int, other: int, weight: Bounds) -> Bounds:
+        return chance(weight, _off(law.rate, one, other))
+
+    found = [
+        between(one, other, (down.subtract(after[0], before[1]), up.subtract(after[1], before[0])))
+        for (one, before), (other, after) in pairwise(zip(starts, integrals, strict=True))
+    ]
+
+    def beyond(distance: int) -> Bounds:  # P(noise >= distance): half of what lies farther than that
+        half = _integral(law.rate, distance - Fraction(1, 2))
+        near = between(1 - distance, distance, (down.add(half[0], half[0]), up.add(half[1], half[1])))
+        return down.divide(down.subtract(1, near[1]), 2), up.divide(up.subtract(1, near[0]), 2)
+
+    below, above = beyond(1 - starts[0]), beyond(starts[-1])
+    return [(max(Decimal(0), below[0]), below[1]), *found, (max(Decimal(0), above[0]), above[1])]
+
+
+def _off(rate: Fraction, first: int, after: int) -> Decimal:
+    """Return how far the sum of e^(-rate x^2) from `first` to before `after` may be from the integral.
+
+    The integral is from half a step before the one to half a step before the other.
+    """
+    # Over one step the midpoint is off by at most 1/24 of the largest second derivative, which is at most
+    # (2 rate + 4 rate^2 x^2) e^(-rate x^2).
+    _, up = contexts(_CLIP_DIGITS)
+    ends = abs(first - Fraction(1, 2)), abs(after - Fraction(1, 2))
+    nearest = Fraction(0) if first <= 0 < after else min(ends)
+    curved = (2 * rate + 4 * rate**2 * max(ends) ** 2) * (after - first) / 24
+    return up.multiply(ratio_bounds(curved, _CLIP_DIGITS)[1], exp_bounds(rate * nearest**2, _CLIP_DIGITS)[1])
+
+
+def _integral(rate: Fraction, end: Fraction) -> Bounds:
+    """Return bounds of the integral of e^(-rate x^2) from 0 to `end`, which may be negative."""
+    if end < 0:
+        low, high = _integral(rate, -end)
+        return high.copy_negate(), low.copy_negate()
+    # end e^-u (1 + 2u/3 + (2u)^2/(3 5) + ...) with u = rate end^2: all terms are positive.
+    down, up = contexts(_CLIP_DIGITS)
+    exponent = rate * end**2
+    low, high = ratio_bounds(2 * exponent, _CLIP_DIGITS)
+    term = total = (Decimal(1), Decimal(1))
+    odd, rising, smallest = 1, math.ceil(4 * exponent), Decimal(10) ** -_CLIP_DIGITS
+    # Beyond these each term is at most half of the one before: all others together are at most the last one.
+    while rising > odd + 2 or term[1] > smallest:
+        odd += 2
+        term = down.divide(down.multiply(term[0], low), odd), up.divide(up.multiply(term[1], high), odd)
+        total = down.add(total[0], term[0]), up.add(total[1], term[1])
+    factor, power = ratio_bounds(end, _CLIP_DIGITS), exp_bounds(exponent, _CLIP_DIGITS)
+    return (
+        down.multiply(down.multiply(factor[0], power[0]), total[0]),
+        up.multiply(up.multiply(factor[1], power[1]), up.add(total[1], term[1])),
+    )

@@ -1,0 +1,239 @@
+"""What the auditor looks at for quantiles: every way that their searches may end, with its probability.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The
+audit".
+Floats: they say how much noise is played; none enters a probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import partial
+from itertools import product
+from typing import Any
+
+from sordino.errors import InvalidParameter
+from sordino.estimators import BucketCounts, Quantile, QuantileInterval, Quantiles
+from sordino.estimators.quantiles.quantiles import Place
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
+from sordino.noise import DiscreteLaplace
+from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino_audit.enumeration.scans import Listed, positions
+from sordino_audit.enumeration.subject import Stated, Subject
+
+_QUANTILE_DIGITS = 60
+_MOST_EDGES = 64
+_MOST_SIZES = 500
+
+Part = RankSearch | RankFlip
+Draws = tuple[tuple[Part, int | None], ...]
+"""Which part of a release was played, and the position where it ended."""
+
+
+# Neighbors may have different numbers of records, so that `n` says nothing, here and below.
+def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
+    """Return the law of the edge or bucket."""
+    _check_edges(mechanism)
+    return Subject(
+        laws=[], stated=partial(_quantile_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
+
+
+def quantile_interval(mechanism: QuantileInterval, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of the two edges where the searches end."""
+    _check_edges(mechanism)
+    return Subject(
+        laws=[], stated=partial(_interval_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
+
+
+def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of all edges together."""
+    _check_edges(mechanism)
+    if _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
+        raise InvalidParameter(
+            "audit.exact plays quantiles for each of the numbers of records that the noise may say, "
+            f"at most {_MOST_SIZES} of them; got "
+            f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
+        )
+    return Subject(
+        laws=[], stated=partial(_quantiles_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
+
+
+def _check_edges(mechanism: Quantile | Quantiles | QuantileInterval) -> None:
+    if mechanism.grid.size > _MOST_EDGES:
+        raise InvalidParameter(
+            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; "
+            f"got {mechanism.grid.size}. Audit it with a "
+            "larger growth."
+        )
+
+
+def _quantile_law(mechanism: Quantile, values: Any) -> Stated:
+    """Return the law of (part, edge or bucket), from which everything that is released is computed."""
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    return _multiply_paths(quantile_paths(mechanism, runs), runs)
+
+
+def _interval_law(mechanism: QuantileInterval, values: Any) -> Stated:
+    """Return the law of both edges together: each search has fresh noise."""
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    up, down = mechanism.parts
+    paths = (
+        ((up.edge(below), down.edge(above)), ((up, below), (down, above)))
+        for below, above in product(_list_test_ends(up), _list_test_ends(down))
+    )
+    return _multiply_paths(paths, runs)
+
+
+def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
+    """Return the law of the edges of all quantiles.
+
+    Sizes that hardly ever come up are left out, and count against the mechanism.
+    """
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    down, up = contexts(_QUANTILE_DIGITS)
+    # The number of records and the searches have independent noise: their probabilities multiply.
+    for targets, (low, high) in _target_law(mechanism, runs.records).items():
+        for output, (least, most) in _multiply_paths(quantiles_paths(mechanism, targets), runs):
+            yield output, (down.multiply(low, least), up.multiply(high, most))
+
+
+def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
+    """Return the target ranks with bounds of their probability.
+
+    P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
+    """
+    noise = mechanism.size_noise
+    down, up = contexts(_QUANTILE_DIGITS)
+    r = exp_bounds(noise.rate, _QUANTILE_DIGITS)
+    center = (
+        down.divide(down.subtract(1, r[1]), up.add(1, r[1])),
+        up.divide(up.subtract(1, r[0]), down.add(1, r[0])),
+    )
+    found: dict[tuple[int, ...], Bounds] = {}
+    for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
+        far, targets = (
+            exp_bounds(noise.rate * abs(x), _QUANTILE_DIGITS),
+            mechanism.targets(max(0, records + x)),
+        )
+        # Several numbers of records may have the same targets: their probabilities add up.
+        low, high = found.get(targets, (Decimal(0), Decimal(0)))
+        found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
+    return found
+
+
+def _farthest_noise(noise: DiscreteLaplace) -> int:
+    """Return how far the noise that is played goes: beyond it lies a probability of less than 1e-30."""
+    # e^-70 is about 4e-31, and noise has two tails.
+    return math.ceil(70 / float(noise.rate))
+
+
+def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
+    """Yield each output (part, edge or bucket) with what leads to it."""
+    first = mechanism.parts[0]
+    for found in _list_ends(first, runs):
+        edge = _edge_of_end(first, found)
+        # The estimator's own rule says whether a second part follows.
+        if not mechanism.goes_on(edge):
+            yield (0, edge), ((first, found),)
+            continue
+        second = mechanism.parts[1]
+        for again in _list_ends(second, runs):
+            yield (1, _edge_of_end(second, again)), ((first, found), (second, again))
+
+
+def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[tuple[Any, Draws]]:
+    """Yield the edges of all quantiles, for these target ranks, with what leads to them."""
+
+    def split(below: Place, above: Place) -> Iterator[tuple[tuple[int, ...], Draws]]:
+        if above.number - below.number <= 1:
+            yield (), ()
+            return
+        middle, search, upward = mechanism.search(below, above, targets)
+        # As of a search that has no edge to test.
+        ends: list[tuple[int, Draws]] = [(above.edge if upward else below.edge, ())]
+        if search is not None:
+            ends = [(search.edge(found), ((search, found),)) for found in _list_test_ends(search)]
+        for edge, draw in ends:
+            place = Place(middle, edge, upward)
+            for (left, before), (right, after) in product(split(below, place), split(place, above)):
+                yield (*left, edge, *right), (*before, *draw, *after)
+
+    return split(*mechanism.ends)
+
+
+def _list_ends(part: Part, runs: Runs) -> list[int | None]:
+    """Return the positions where a part may end, the same for all columns."""
+    return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _list_test_ends(part)
+
+
+def _list_test_ends(search: RankSearch) -> list[int | None]:
+    return [*range(search.last - search.first), None]
+
+
+def _edge_of_end(part: Part, found: int | None) -> int:
+    return (found or 0) if isinstance(part, RankFlip) else part.edge(found)
+
+
+def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
+    """Return each output with bounds of its probability; each part has fresh noise."""
+    down, up = contexts(_QUANTILE_DIGITS)
+    laws: dict[Part, dict[int | None, Bounds]] = {}
+    for output, draws in paths:
+        low = high = Decimal(1)
+        for part, found in draws:
+            # A part is met on many paths; its law is computed once.
+            if part not in laws:
+                laws[part] = dict(law_of(part, runs))
+            least, most = laws[part][found]
+            low, high = down.multiply(low, least), up.multiply(high, most)
+        yield output, (low, high)
+
+
+def law_of(part: Part, runs: Runs) -> Listed:
+    """Return the law of the position where a part ends."""
+    answers, lengths = (array.tolist() for array in part.lattice(runs))
+    if isinstance(part, RankSearch):
+        return positions(part.scan, answers, lengths)
+    listed = [depth for depth, times in zip(answers, lengths, strict=True) for _ in range(times)]
+    # Candidates of one depth have the same chance, which is computed once.
+    known = {depth: _first_head_probability(depth, listed, part) for depth in set(listed)}
+    return [(i, known[depth]) for i, depth in enumerate(listed)]
+
+
+def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bounds:
+    """Return bounds of the probability that a candidate of this depth is the first to show heads.
+
+    All candidates are in random order.
+
+    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in [0, 1] of p
+    (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
+    the p_j, with alternating signs.
+    """
+    down, up = contexts(_QUANTILE_DIGITS)
+    heads = {each: exp_bounds(part.rate * each, _QUANTILE_DIGITS) for each in set(listed)}
+    others = list(listed)
+    # The winner itself is none of its rivals; others of its depth are.
+    others.remove(depth)
+    sums: list[Bounds] = [(Decimal(1), Decimal(1))]
+    for each in others:
+        low, high = heads[each]
+        zero = Decimal(0), Decimal(0)
+        # One more factor of the product of 1 + p_j t.
+        sums = [
+            (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
+            for a, b in zip([*sums, zero], [zero, *sums], strict=True)
+        ]
+    least = most = Decimal(0)
+    for k, (low, high) in enumerate(sums):
+        small, large = down.divide(low, k + 1), up.divide(high, k + 1)
+        if k % 2:
+            # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
+            small, large = large.copy_negate(), small.copy_negate()
+        least, most = down.add(least, small), up.add(most, large)
+    # Rounding may take the lower bound below 0, which no probability is.
+    return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)
