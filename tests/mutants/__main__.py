@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from mutants.places import ListError, Mutant, check_tests, find_change, read_list, source_roots
+from mutants.places import ListError, Mutant, find_change, find_tests, read_list, source_roots
 from mutants.runs import Verdict, run_control, try_mutant
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def list_errors(mutants: list[Mutant], project: Path) -> list[str]:
     for mutant in mutants:
         try:
             find_change(mutant, source_roots(project))
-            check_tests(mutant, project)
+            find_tests(mutant, project)
         except ListError as error:
             wrong.append(str(error))
     return wrong
@@ -55,7 +55,7 @@ def list_errors(mutants: list[Mutant], project: Path) -> list[str]:
 def _passes_without(mutants: list[Mutant], pool: ThreadPoolExecutor, processes: int) -> bool:
     """Tell whether all tests pass without a mutant: only then a test that fails convicts one."""
     files: dict[str, list[str]] = {}
-    for test in sorted({test for mutant in mutants for test in mutant.tests}):
+    for test in sorted({test for mutant in mutants for test in find_tests(mutant, PROJECT)}):
         files.setdefault(test.partition("::")[0], []).append(test)
     # The tests of a file stay together: what they prepare is prepared once.
     parts = [[test for file in list(files)[at::processes] for test in files[file]] for at in range(processes)]

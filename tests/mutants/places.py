@@ -88,17 +88,35 @@ def find_change(mutant: Mutant, roots: tuple[Path, ...]) -> Change:
     return Change(root, path.relative_to(root), changed)
 
 
-def check_tests(mutant: Mutant, project: Path) -> None:
-    """Raise `ListError` unless each of its tests is there: the file, and the functions in it."""
+def find_tests(mutant: Mutant, project: Path) -> list[str]:
+    """Return its tests as pytest takes them; `ListError` unless each is in exactly one place.
+
+    A test is the end of the path of its file, and a function in it: it may move to another folder, too.
+    """
     if not mutant.tests:
         raise ListError(f"{mutant.name}: no test is named")
+    found = []
     for test in mutant.tests:
-        file, *parts = test.split("::")
-        path = project / file
-        if not path.is_file():
-            raise ListError(f"{mutant.name}: there is no {file}")
-        if parts and f"def {parts[-1].partition('[')[0]}(" not in path.read_text(encoding="utf-8"):
-            raise ListError(f"{mutant.name}: there is no {test}")
+        file, _, function = test.partition("::")
+        places = [
+            path
+            for path, text in _read_tests(project)
+            if f"/{path}".endswith(f"/{file}") and f"def {function.partition('[')[0]}(" in text
+        ]
+        if len(places) != 1:
+            raise ListError(f"{mutant.name}: {test} is in {len(places)} places")
+        found.append(f"{places[0]}::{function}")
+    return found
+
+
+@cache
+def _read_tests(project: Path) -> list[tuple[str, str]]:
+    """Return the path of each file of tests of a project, and what it says."""
+    return [
+        (path.relative_to(project).as_posix(), path.read_text(encoding="utf-8"))
+        for folder in (project / "tests", *sorted(project.glob("packages/*/tests")))
+        for path in sorted(folder.rglob("test_*.py"))
+    ]
 
 
 def _pattern_of(old: str) -> re.Pattern[str]:

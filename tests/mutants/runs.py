@@ -16,7 +16,7 @@ from typing import Literal
 
 from mutants import witness
 from mutants.overlay import lay_over
-from mutants.places import Change, Mutant, find_change, source_roots
+from mutants.places import Change, Mutant, find_change, find_tests, source_roots
 
 TESTS = Path(__file__).resolve().parents[1]
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "mutants.witness")
@@ -38,7 +38,7 @@ def try_mutant(mutant: Mutant, project: Path) -> Verdict:
     """Run the tests of a mutant over a source that has its change."""
     change = find_change(mutant, source_roots(project))
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        return _judge(mutant.name, mutant.tests, project, Path(folder), change)
+        return _judge(mutant.name, find_tests(mutant, project), project, Path(folder), change)
 
 
 def run_control(tests: Sequence[str], project: Path) -> Verdict:

@@ -46,7 +46,7 @@ def test_sum():
 """
 
 
-def mutant(place="Meter.add", old="> limit", new="> 2 * limit", tests=("tests/test_toy.py",)):
+def mutant(place="Meter.add", old="> limit", new="> 2 * limit", tests=("test_toy.py::test_limit",)):
     return Mutant("toy", "a toy", place, old, new, tuple(tests))
 
 
@@ -70,12 +70,12 @@ def test_every_mutant_has_its_place_and_its_tests():
     [
         ({}, "convicted"),
         ({"place": "half", "old": "number / 2", "new": "number"}, "survived"),
-        ({"tests": ["tests/test_toy.py::test_sum"]}, "survived"),
+        ({"tests": ["test_toy.py::test_sum"]}, "survived"),
         # None of these is a program that breaks a law.
         ({"place": "TOP", "old": "1,", "new": "one,"}, "no verdict"),
         ({"old": "spent + cost > limit", "new": "spent + price > limit"}, "no verdict"),
         ({"place": "TOP", "old": "TOP =", "new": "MOST ="}, "no verdict"),
-        ({"tests": ["tests/test_toy.py::test_of_old"]}, "no verdict"),
+        ({"tests": ["test_toy.py::test_sum[of old]"]}, "no verdict"),
     ],
 )
 def test_verdicts(project, change, word):
@@ -108,8 +108,8 @@ def test_control(project, monkeypatch):
         ({"old": "spent + cost"}, "occurs 2 times"),
         ({"new": "> > limit"}, "is no Python"),
         ({"tests": []}, "no test is named"),
-        ({"tests": ["tests/test_old.py"]}, "there is no tests/test_old.py"),
-        ({"tests": ["tests/test_toy.py::test_old"]}, "there is no tests/test_toy.py::test_old"),
+        ({"tests": ["test_old.py::test_sum"]}, "test_old.py::test_sum is in 0 places"),
+        ({"tests": ["test_toy.py::test_old"]}, "test_toy.py::test_old is in 0 places"),
     ],
 )
 def test_errors_of_a_list(project, change, words):
