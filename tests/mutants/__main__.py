@@ -19,7 +19,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of mutants; without any, all of them")
     parser.add_argument("--processes", type=int, default=2, help="how many at a time (2)")
-    parser.add_argument("--no-control", action="store_true", help="do not run the tests without a mutant first")
+    parser.add_argument(
+        "--no-control", action="store_true", help="do not run the tests without a mutant first"
+    )
     asked = parser.parse_args()
     mutants = read_list(LIST)
     if unknown := sorted(set(asked.names) - {mutant.name for mutant in mutants}):
@@ -28,11 +30,16 @@ def main() -> int:
     if wrong := list_errors(wanted, PROJECT):
         print("\n".join(wrong))
         return 1
-    with ThreadPoolExecutor(asked.processes) as pool:
+    pool = ThreadPoolExecutor(asked.processes)
+    try:
         if not asked.no_control and not _passes_without(wanted, pool, asked.processes):
+            print("without a mutant not all of these tests pass, so they would convict anything")
             return 1
         waiting = [pool.submit(try_mutant, mutant, PROJECT) for mutant in wanted]
         verdicts = [_tell(done.result()) for done in as_completed(waiting)]
+    finally:
+        # Who interrupts it waits for those that run, and not for all.
+        pool.shutdown(cancel_futures=True)
     left = sorted(one.name for one in verdicts if one.word != "convicted")
     print(f"{len(verdicts) - len(left)} of {len(verdicts)} mutants convicted")
     if left:
@@ -60,7 +67,8 @@ def _passes_without(mutants: list[Mutant], pool: ThreadPoolExecutor, processes: 
     # The tests of a file stay together: what they prepare is prepared once.
     parts = [[test for file in list(files)[at::processes] for test in files[file]] for at in range(processes)]
     runs = [pool.submit(run_control, part, PROJECT) for part in parts if part]
-    return all([_tell(run.result()).word == "survived" for run in runs])
+    words = {_tell(run.result()).word for run in runs}
+    return words <= {"survived"}
 
 
 def _tell(verdict: Verdict) -> Verdict:

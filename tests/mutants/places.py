@@ -131,7 +131,9 @@ def _pattern_of(old: str) -> re.Pattern[str]:
 def _read_files(roots: tuple[Path, ...]) -> list[tuple[Path, Path, str]]:
     """Return each file of some roots: its root, its path and what it says."""
     return [
-        (root, path, path.read_text(encoding="utf-8")) for root in roots for path in sorted(root.rglob("*.py"))
+        (root, path, path.read_text(encoding="utf-8"))
+        for root in roots
+        for path in sorted(root.rglob("*.py"))
     ]
 
 

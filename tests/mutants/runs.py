@@ -19,7 +19,7 @@ from mutants.overlay import lay_over
 from mutants.places import Change, Mutant, find_change, find_tests, source_roots
 
 TESTS = Path(__file__).resolve().parents[1]
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "mutants.witness")
+PYTEST = ("-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "mutants.witness")
 SECONDS = 180
 """So long may the tests of one mutant take: one that hangs says nothing."""
 
@@ -57,8 +57,12 @@ def _judge(name: str, tests: Sequence[str], project: Path, folder: Path, change:
         places.insert(0, str(tree))
     known = os.environ.get("PYTHONPATH")
     told["PYTHONPATH"] = os.pathsep.join([*places, *([known] if known else [])])
+    # One test that fails is enough; of the source as it is all are of interest.
+    first = () if change is None else ("-x",)
     begun = time.monotonic()
-    ended, output = _run([sys.executable, "-m", "pytest", *PYTEST, *tests], project, os.environ | told, change)
+    ended, output = _run(
+        [sys.executable, "-m", "pytest", *PYTEST, *first, *tests], project, os.environ | told, change
+    )
     seconds = time.monotonic() - begun
     said = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
     if not ended:
@@ -67,7 +71,7 @@ def _judge(name: str, tests: Sequence[str], project: Path, folder: Path, change:
         why = "; ".join(said.get("broken", ())) or f"no test ran\n{output[-2000:]}"
         return Verdict(name, "no verdict", why, seconds)
     if said["failed"]:
-        return Verdict(name, "convicted", said["failed"][0], seconds)
+        return Verdict(name, "convicted", ", ".join(said["failed"]), seconds)
     return Verdict(name, "survived", f"{said['passed']} tests passed", seconds)
 
 

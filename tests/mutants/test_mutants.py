@@ -11,7 +11,7 @@ from mutants.__main__ import LIST, PROJECT, list_errors
 from mutants.places import ListError, Mutant, find_change, read_list, source_roots
 from mutants.runs import run_control, try_mutant
 
-TOY = '''
+TOY = """
 TOP = [
     1,
     2,
@@ -27,7 +27,7 @@ class Meter:
 
 def half(number):
     return number / 2
-'''
+"""
 TESTS = """
 import time
 
@@ -55,7 +55,11 @@ def project(tmp_path, monkeypatch):
     # What other plugins do takes longer than these tests.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    for file, text in {"src/toy/__init__.py": "", "src/toy/meters.py": TOY, "tests/test_toy.py": TESTS}.items():
+    for file, text in {
+        "src/toy/__init__.py": "",
+        "src/toy/meters.py": TOY,
+        "tests/test_toy.py": TESTS,
+    }.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     return tmp_path
@@ -84,7 +88,8 @@ def test_verdicts(project, change, word):
 
 def test_a_mutant_that_hangs_has_no_verdict(project, monkeypatch):
     monkeypatch.setattr(runs, "SECONDS", 2)
-    found = try_mutant(mutant(old="return spent + cost", new="return None"), project)
+    change = mutant(old="return spent + cost", new="return None", tests=["test_toy.py::test_sum"])
+    found = try_mutant(change, project)
     assert (found.word, "longer than 2 seconds" in found.why) == ("no verdict", True)
 
 
