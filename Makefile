@@ -1,11 +1,12 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all browser spark fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
+#   make demo test test-all browser spark fuzz soak mutants lint types docs bench audit house clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
 MINUTES ?= 10
 SEED ?=
 FUZZ ?=
+MUTANTS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +19,7 @@ BUDGET := --ledger demo/budget.db --account flights
 FILMS := --ledger demo/budget.db --account films
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all browser spark fuzz soak lint types docs bench audit house clean
+.PHONY: help demo test test-all browser spark fuzz soak mutants lint types docs bench audit house clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -30,6 +31,7 @@ help:
 	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
+	@echo "make mutants   small wrong changes of the source, each of which a test must convict; MUTANTS='NAME NAME' for some of them"
 	@echo "make lint      style, layers, limits  make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
@@ -129,6 +131,9 @@ HALF = $(shell awk 'BEGIN { print $(MINUTES) / 2 }')
 soak: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m soak charges --minutes $(HALF) $(if $(SEED),--seed $(SEED))
 	PYTHONPATH=tests $(BIN)/python -m soak commands --minutes $(HALF) $(if $(SEED),--seed $(SEED))
+
+mutants: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m mutants --processes $(JOBS) $(MUTANTS)
 
 # The ratchet: what each figure of the source may come to.
 LIMITS := PYTHONPATH=tests $(BIN)/python -m architecture.limits

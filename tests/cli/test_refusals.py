@@ -6,6 +6,9 @@ import sqlite3
 
 import pytest
 
+import sordino as sd
+from sordino.cli import BUG, SYSTEM
+
 
 def spent(sordino, account):
     return sordino("ledger", "show", *account).json["spent"]
@@ -100,6 +103,18 @@ def test_public_mistakes_cost_nothing(top, sordino, account, changes, flags, cod
     assert words in result.err
     assert "Traceback" not in result.err
     assert spent(sordino, account) == 0
+
+
+@pytest.mark.parametrize(("kind", "code", "words"), [(RuntimeError, 1, BUG), (OSError, 4, SYSTEM)])
+def test_an_error_that_nobody_expected_is_one_constant_sentence(top, monkeypatch, kind, code, words):
+    """What it says may be a row."""
+
+    def fail(*_args, **_options):
+        raise kind("c17 bought tea")
+
+    monkeypatch.setattr(sd.Session, "top_k", fail)
+    found = top()
+    assert (found.code, found.out, found.err) == (code, "", f"{words}\n")
 
 
 def test_sources_that_cannot_be_opened(top, sordino, account, tmp_path):

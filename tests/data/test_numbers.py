@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -39,11 +40,11 @@ ROW = PrivacyUnit.row()
 @pytest.mark.sample(4)
 def test_floats_of_every_source(tmp_path, kind, name):
     values = floats(GRIDS[name])
-    agrees(
-        made(tmp_path, kind, columns([[v, 1] for v in values], x=pa.float64(), y=pa.int8())),
-        values,
-        GRIDS[name],
-    )
+    source = made(tmp_path, kind, columns([[v, 1] for v in values], x=pa.float64(), y=pa.int8()))
+    # No text is infinite: a field of a file of texts that says so has no number.
+    texts = kind == "csv"
+    known = [None if texts and value in {math.inf, -math.inf} else value for value in values]
+    agrees(source, known, GRIDS[name])
 
 
 @pytest.mark.parametrize("name", GRIDS)

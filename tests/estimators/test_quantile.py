@@ -307,6 +307,21 @@ def test_rank_errors_hold_with_their_confidence(options):
     assert told < 150  # they say something
 
 
+@pytest.mark.parametrize("options", LAWS.values(), ids=LAWS)
+def test_all_bounds_of_a_rank_share_what_may_be_wrong(options):
+    quantile = made(**{**options, "epsilon": 4})
+    for place, part in enumerate(quantile.parts):
+        if isinstance(part, RankFlip):
+            error = part.error(quantile.grid.size, 0.05)
+            assert quantile.errors(0, place) == pytest.approx((-error, error), rel=1e-12)
+            continue
+        # Two of each search. The edge is not its first one, where a second search has a bound of the first.
+        edge = part.edge(1)
+        short, over = part.errors(edge, 0.05 / (2 * len(quantile.parts)))
+        found = quantile.errors(edge, place)
+        assert found == pytest.approx((-short, over) if part.upward else (-over, short), rel=1e-12)
+
+
 def in_reach(part, edge):
     return (
         not isinstance(part, RankSearch) or part.first - (not part.upward) <= edge < part.last + part.upward

@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def true_quantile(column, q):
-    values = sorted(-math.inf if value is None else max(value, 0) for value in column)
+    values = sorted(max(value, 0) for value in column if value is not None)
     return values[max(0, math.ceil(q * len(values)) - 1)]
 
 

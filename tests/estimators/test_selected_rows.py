@@ -161,6 +161,24 @@ def test_without_the_offset_of_ties_the_law_is_broken():
     assert clear > 0.25 * first * 1.5
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("places", [(0, 1), (1, 0)])
+def test_two_equal_rows_are_seldom_told_apart_whoever_comes_first(places, confidence):
+    """Given who comes first, the gap of two equal items, a step more where the other one wins ties, is geometric."""
+    made = sd.NoisyTopK(k=2, epsilon=1, sensitivity=sd.COUNTING)
+    least, share = int(places[1] < places[0]), math.exp(-float(made.noise.rate))
+
+    def is_clear(gap):
+        gaps = np.array([gap, 0]) * float(made.step)
+        indices = np.array(places)
+        top = sd.TopK(indices=indices, gaps=gaps, mechanism=made, cost=made.cost, simulated=True)
+        return find_unclear(top, None, confidence=confidence)[0] is False
+
+    clear = next(gap for gap in itertools.count(least) if is_clear(gap))
+    chance = share ** (clear - least)
+    assert share * (1 - confidence) < chance <= 1 - confidence
+
+
 def test_the_tail_of_a_difference_is_that_of_the_law():
     for rate in (0.02, 0.2, 1.0, 3.0):
         law = sd.LaplaceMechanism(epsilon=rate, sensitivity=sd.COUNTING).noise

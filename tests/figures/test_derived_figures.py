@@ -265,6 +265,14 @@ def test_counts_sums_and_means_go_together(session):
     assert (total / 2).high == pytest.approx(total.interval_at(confidence=0.95)[1] / 2)
 
 
+def test_a_ratio_without_a_law_divides_ends_that_share_what_may_be_wrong(session):
+    mean, rows = session.mean("paid", epsilon=1, lower=0, cap=1000), session.count(epsilon=1)
+    each = mean / rows
+    over, under = (sd.derive(one, confidence=0.975) for one in (mean, rows))
+    assert min(over.low, under.low) > 0
+    assert (each.low, each.high) == pytest.approx((over.low / under.high, over.high / under.low), rel=1e-9)
+
+
 def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
     """A figure of rows that a filter chose, or a bound, is never taken for one of all rows."""
     some = session.count(epsilon=1, where="paid > 3")

@@ -12,8 +12,9 @@ import pytest
 
 from ledger.fakes import REAL, Mechanism, make, raw, spent
 from sordino.cost import Pure
-from sordino.errors import InvalidParameter, LedgerError
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerError
 from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
 
 TENTH = Fraction(1, 10)
 
@@ -303,3 +304,22 @@ def test_a_charge_that_overspends_is_impossible_however_it_is_written(place):
         with pytest.raises(kinds):
             raw(place, sql)
     assert spent(ledger) == Fraction(1, 2)
+
+
+def test_each_charge_asks_even_where_the_tables_would_hold_more(tmp_path, monkeypatch):
+    """Of the two guards the first one by itself: without the checks of the tables nothing passes a limit."""
+    connect = sqlite._connect_sqlite
+
+    def without_checks(*args, **options):
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        return connection
+
+    monkeypatch.setattr(sqlite, "_connect_sqlite", without_checks)
+    ledger = make(tmp_path / "budget.db")
+    ledger.reserve(Mechanism(0.6))
+    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.5 but 0\.4 remains"):
+        ledger.reserve(Mechanism(0.5))
+    with pytest.raises(BudgetExceeded):
+        ledger.grant("team", 0.5)
+    assert spent(ledger) == Fraction(6, 10)

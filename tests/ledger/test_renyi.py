@@ -41,6 +41,13 @@ def limit_by_mpmath(epsilon, delta, order):
         return e - mpmath.log(1 - 1 / a) + mpmath.log(a * d) / (a - 1)
 
 
+def test_many_parts_that_may_fail_take_as_many_failures():
+    one = Approximate(epsilon=Fraction(1, 10), delta=MILLIONTH)
+    order, seven = Fraction(22), repeat(one, 7)
+    assert amounts_at(seven, order).failing == 7 * MILLIONTH
+    assert amounts_at(seven, order) == sum((amounts_at(one, order) for _ in range(7)), Amounts())
+
+
 # ---- values ----------------------------------------------------------------------------------------------------
 
 

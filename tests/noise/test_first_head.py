@@ -115,6 +115,15 @@ def test_candidates_that_once_showed_tails_stay_out():
     assert first_head(depths, lengths, Fraction(1), Scripted([*late_but_first, *offset])) == 1
 
 
+def test_a_candidate_that_showed_tails_stays_out_whatever_its_next_coin_says():
+    """The script: candidate 1 rings and has shown tails; it rings again, with a coin that would do by itself."""
+    depths, lengths = runs((0, 1), (5, 1))
+    tails, heads, other = [LAST - 1, 1 << 40, LAST - 1], [LAST - 1, LAST - 1, 1 << 33], [0, 1 << 63, 0]
+    script = [word for ring in (tails, heads, other) for word in (*ring, 0)]
+    assert first_head(depths, lengths, Fraction(1), Scripted(script)) == 0
+    assert first_head(depths, lengths, Fraction(1), Scripted([*heads, 0])) == 1
+
+
 def near(value, offset, bits=320):
     digits = int(mpmath.floor(value * mpmath.mpf(2) ** bits)) + offset
     return [(digits >> shift) & LAST for shift in range(bits - 64, -1, -64)]

@@ -97,6 +97,8 @@ def test_exponential_coins_are_unmoved_by_a_proposal_within_its_tolerance():
 def test_uniform_below_enumerated():
     words = list(range(8))
     assert uniform_below(5, 8, Scripted([*words, 0, 1, 2])).tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
+    # Drawn again, which is not what folding 5, 6 and 7 back would give.
+    assert uniform_below(5, 8, Scripted([*words, 4, 3, 3])).tolist() == [0, 1, 2, 3, 4, 4, 3, 3]
     assert uniform_below(1, 3, Scripted([9, 9, 9])).tolist() == [0, 0, 0]
     assert uniform_below(1 << 62, 1, Scripted([(1 << 62) - 1])).tolist() == [(1 << 62) - 1]
 

@@ -245,6 +245,13 @@ def test_intervals_are_rounded_outward():
     assert "3,002 (2,987 to 3,017)" in make_report([document("count", rows=counts)])
 
 
+def test_what_intervals_are_worth_is_rounded_down():
+    rows = [{"count": "units", "estimate": 3002.0, "low": 2987.0, "high": 3017.0}]
+    page = make_report([document("count", rows=rows, confidence=0.949999)])
+    assert "94.99 %" in page
+    assert "95 %" not in page
+
+
 # ---- what somebody else has written ------------------------------------------------------------------------
 
 

@@ -1,0 +1,1 @@
+"""Small wrong changes of the source, each with the tests that must convict it: `python -m mutants`."""
