@@ -10,7 +10,7 @@ import pytest
 
 import sordino as sd
 from sordino.data import CountQuestion
-from sordino.session import desk as batch_module, session as session_module
+from sordino.session import batch as batch_module, session as session_module
 
 DOMAIN = ["tea", "rice", "salt"]
 

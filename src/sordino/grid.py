@@ -53,7 +53,9 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
         If released numbers would leave the floats: a step beyond 2^900, or below 2^-900.
     """
     step = (
-        _choose_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
+        choose_grid_step(square)
+        if sensitivity.step is None
+        else Fraction(POWER_OF_TWO("step", sensitivity.step))
     )
     if not _SMALLEST_STEP <= step <= 1 / _SMALLEST_STEP:
         raise InvalidParameter(
@@ -63,7 +65,8 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
     return step
 
 
-def _choose_step(square: Fraction) -> Fraction:
+def choose_grid_step(square: Fraction) -> Fraction:
+    """Return the step of the grid for noise of a scale, a power of two; `square` is that of the scale."""
     # The step's square must lie in (square / 2^42, square / 2^40]: the scale itself may be irrational.
     target = square / (1 << 40)
     # The bit lengths give a first guess, and the loops make it exact.
@@ -172,7 +175,7 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
         If the answers are not a number or a one-dimensional list of at least one number (their shape and type
         are public).
     """
-    array = _to_answer_array(answers, owner)
+    array = convert_answers(answers, owner)
     if array.dtype == object:
         steps = np.array([_step_of(value, step) for value in array.ravel()], dtype=np.int64)
         return steps.reshape(array.shape)
@@ -205,7 +208,7 @@ def to_steps_uncut(answers: Any, step: Fraction, owner: str) -> Steps:
     steps = to_steps(answers, step, owner)
     if not (steps == CLAMP).any():
         return steps
-    values, whole = _to_answer_array(answers, owner).ravel(), steps.ravel().astype(object)
+    values, whole = convert_answers(answers, owner).ravel(), steps.ravel().astype(object)
     for i in np.flatnonzero(whole == CLAMP).tolist():
         whole[i] = _step_of(values[i], step, UNCUT)
     return whole.reshape(steps.shape)
@@ -221,7 +224,7 @@ def _shift_to_steps(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
     return bounded.astype(np.int64)
 
 
-def _to_answer_array(answers: Any, owner: str) -> NDArray[Any]:
+def convert_answers(answers: Any, owner: str) -> NDArray[Any]:
     """Return the answers as an array of numbers, or of objects to be converted one by one.
 
     None of their values raises, and none changes how another one is converted.

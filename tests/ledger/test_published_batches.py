@@ -68,8 +68,8 @@ def test_it_promises_what_was_reserved_for_all_of_them(account, session):
     assert promise["spent"] == {"epsilon": str(line.settled)}
     assert [one["release"] for one in promise["asked"]] == ["top_k", "count_distinct_units"]
     assert [(one["part"], one["release"]) for one in promise["releases"]] == [
-        (1, "TopItems"),
-        (2, "Count"),
+        (1, "top"),
+        (2, "count"),
     ]
     digests = [event.detail["digest"] for event in account.history() if event.kind == "keep"]
     assert [one["published"] for one in promise["releases"]] == digests

@@ -15,7 +15,7 @@ from scipy import stats
 
 from sordino import COUNTING, HybridSparseVector, HybridTopK, NoisyTopK, Seeded
 from sordino.mechanisms.crossings import implicit_zeros
-from sordino.mechanisms.crossings.implicit_zeros import _contenders, _unlisted_places, distinct, listed
+from sordino.mechanisms.crossings.implicit_zeros import _contenders, distinct, find_unlisted_places, listed
 from sordino.noise import discrete_laplace, geometric
 from sordino.noise.probability import exp_bounds
 from support.hybrids import found_law, found_outcomes, top_law, top_outcomes
@@ -147,7 +147,7 @@ def test_ranks_of_unlisted_items_are_turned_into_places(size, data):
     at = sorted(data.draw(st.sets(st.integers(0, size - 1), max_size=size)))
     free = [place for place in range(size) if place not in at]
     ranks = data.draw(st.permutations(range(len(free))))
-    assert _unlisted_places(np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)).tolist() == [
+    assert find_unlisted_places(np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)).tolist() == [
         free[rank] for rank in ranks
     ]
 

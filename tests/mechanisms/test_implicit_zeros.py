@@ -230,9 +230,9 @@ def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
 def test_many_rare_ties_do_not_have_to_be_listed(noise, epsilon, monkeypatch):
     """A million of 10^12 zero items tie one step above the rest; the few that matter are found without drawing the others."""
     asked = []
-    fresh = implicit_zeros._fresh_ranks
+    fresh = implicit_zeros.draw_fresh_ranks
     monkeypatch.setattr(
-        implicit_zeros, "_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest)
+        implicit_zeros, "draw_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest)
     )
     m = NoisyTopK(k=3, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=10**12)
     for seed in range(20):
@@ -247,7 +247,7 @@ def test_fresh_ranks_are_a_uniform_set(zeros, n):
     used = np.array([0, 19, 7])
     seen = Counter()
     for _ in range(2000):
-        ranks = implicit_zeros._fresh_ranks(zeros, n, used, entropy).tolist()
+        ranks = implicit_zeros.draw_fresh_ranks(zeros, n, used, entropy).tolist()
         assert len(set(ranks)) == n
         assert not set(ranks) & set(used.tolist())
         seen.update(ranks)
@@ -267,7 +267,7 @@ def test_the_last_of_many_are_found_without_waiting(monkeypatch, n):
     left, entropy = [7, 40_000, 99_999], Seeded(6)
     used = np.setdiff1d(np.arange(100_000), left)
     found = Counter(
-        tuple(sorted(implicit_zeros._fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12)
+        tuple(sorted(implicit_zeros.draw_fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12)
     )
     assert set(found) == set(combinations(left, n))
 

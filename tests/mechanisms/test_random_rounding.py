@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.grid import _to_answer_array as as_array
+from sordino.grid import convert_answers as as_array
 from sordino.mechanisms.bounded import random_rounding
 from sordino.mechanisms.bounded.random_rounding import reaches, round_at_random
 from support.scripted import Scripted

@@ -80,5 +80,5 @@ def test_a_second_draw_may_be_wider_than_the_first(monkeypatch):
     drawn = iter([np.array([0, 5]), np.array([wide], dtype=object)])
     coins = iter([np.array([True, True]), np.array([True])])
     monkeypatch.setattr(Staircase, "_magnitudes", lambda *_: next(drawn))
-    monkeypatch.setattr(staircase_module, "_fair_coins", lambda *_: next(coins))
+    monkeypatch.setattr(staircase_module, "draw_fair_coins", lambda *_: next(coins))
     assert law.sample(2, Seeded(1)).tolist() == [-wide, -5], "a minus with 0 is drawn again"

@@ -35,7 +35,7 @@ def enumerated(monkeypatch):
         parts = {
             "DENSE": 0,
             "binomial": lambda n, p, _: binomial(now, n, exactly(p)),
-            "_fresh_ranks": lambda zeros, n, used, _: subset(
+            "draw_fresh_ranks": lambda zeros, n, used, _: subset(
                 now, [x for x in range(zeros) if x not in used.tolist()], n
             ),
         }

@@ -84,7 +84,7 @@ def chances(now):
         "binomial": lambda n, p, _: binomial(now(), n, exactly(p)),
         "bernoulli": coins,
         "_noise_between": between,
-        "_fresh_ranks": lambda zeros, n, used, _: subset(
+        "draw_fresh_ranks": lambda zeros, n, used, _: subset(
             now(), [x for x in range(zeros) if x not in used.tolist()], n
         ),
     }
@@ -365,7 +365,7 @@ def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, z
     def program(ways):
         sample = rounds(ways, most, lambda ways, bound, size, _: words_below(ways, bound, size))
         monkeypatch.setattr(implicit_zeros, "uniform_below", sample)
-        ranks = implicit_zeros._fresh_ranks(zeros, n, np.array(used, dtype=np.int64), SYSTEM).tolist()
+        ranks = implicit_zeros.draw_fresh_ranks(zeros, n, np.array(used, dtype=np.int64), SYSTEM).tolist()
         return tuple(sorted(ranks))
 
     found, cut = law(program)

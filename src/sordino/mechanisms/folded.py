@@ -27,9 +27,9 @@ from sordino.errors import InvalidParameter
 from sordino.grid import (
     CLAMP,
     Steps,
-    _to_answer_array as as_array,
     add,
     bound_in_steps,
+    convert_answers,
     fit_rate,
     from_steps,
     step_for,
@@ -238,7 +238,7 @@ class FoldedMechanism(Mechanism):
             If the shape is another one, or the statement does not cover n answers.
         """
         fresh_entropy(entropy, "FoldedMechanism.release")
-        array = as_array(answers, "FoldedMechanism")
+        array = convert_answers(answers, "FoldedMechanism")
         check_covered(self.noise, self.sensitivity, array.size)
         low, high = self.ends
         # A statement with a step says that answers are multiples of it: those are not rounded at random.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.mechanisms.crossings.implicit_zeros import _fresh_ranks as fresh_ranks
+from sordino.mechanisms.crossings.implicit_zeros import draw_fresh_ranks
 from sordino.noise import Probability, bernoulli, uniform_below
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
@@ -189,7 +189,7 @@ class SetRace:
             return np.arange(self.k)
         missing = self.k + 1 - row
         # All before the first missing rank, a uniform set between it and the last one, and the last one.
-        between = fresh_ranks(last - missing - 1, row - 1, np.zeros(0, dtype=np.int64), entropy)
+        between = draw_fresh_ranks(last - missing - 1, row - 1, np.zeros(0, dtype=np.int64), entropy)
         return np.concatenate([np.arange(missing - 1), np.sort(between) + missing, [last - 1]])
 
 

@@ -30,9 +30,9 @@ from sordino.mechanisms.base import (
     choice_rate,
 )
 from sordino.mechanisms.crossings.implicit_zeros import (
-    _unlisted_places as unlisted_places,
     dense,
     distinct,
+    find_unlisted_places,
     listed,
 )
 from sordino.mechanisms.joint_sets import SetRace, ranked_runs
@@ -150,7 +150,7 @@ def place(
     before, zeros = int(np.count_nonzero(ordered >= 0)), size - ordered.size
     unlisted = (ranks >= before) & (ranks < before + zeros)
     places = np.empty_like(ranks)
-    places[unlisted] = unlisted_places(ranks[unlisted] - before, np.sort(at))
+    places[unlisted] = find_unlisted_places(ranks[unlisted] - before, np.sort(at))
     known = ranks[~unlisted]
     places[~unlisted] = at[np.where(known < before, known, known - zeros)]
     return places

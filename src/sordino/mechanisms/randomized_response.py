@@ -22,7 +22,7 @@ from sordino.cost.randomized_choice import CHOICES
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import _to_answer_array as as_array, fit_rate, number_of
+from sordino.grid import convert_answers, fit_rate, number_of
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.race import ScoreRace
 from sordino.releases import Choice
@@ -116,17 +116,17 @@ class RandomizedResponse(Mechanism):
 
 def standing(answers: Any) -> NDArray[np.int64]:
     """Return 1 for the largest answer and 0 for all others, shape (n,): nothing else enters the draw."""
-    array = np.atleast_1d(as_array(answers, "RandomizedResponse"))
+    array = np.atleast_1d(convert_answers(answers, "RandomizedResponse"))
     # Python objects of mixed types may not compare with each other; their nearest floats do.
     if array.dtype == object:
-        array = np.array([_nearest_float(value) for value in array.tolist()])
+        array = np.array([read_nearest_float(value) for value in array.tolist()])
     stands = np.zeros(array.size, dtype=np.int64)
     # `argmax` would take NaN for the largest of all.
     stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
     return stands
 
 
-def _nearest_float(value: Any) -> float:
+def read_nearest_float(value: Any) -> float:
     """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
     number = number_of(value)
     if number is None:

@@ -96,13 +96,13 @@ class DiscreteLaplace:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
         magnitude = Geometric(self.rate).sample(n, entropy)
-        minus = _fair_coins(n, entropy)
+        minus = draw_fair_coins(n, entropy)
         # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (magnitude == 0))
         drawn = np.negative(magnitude, out=magnitude, where=minus)
         while again.size:
             redrawn = Geometric(self.rate).sample(again.size, entropy)
-            minus = _fair_coins(again.size, entropy)
+            minus = draw_fair_coins(again.size, entropy)
             # A new draw may need more than 64 bits where none of the first did.
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
@@ -111,7 +111,7 @@ class DiscreteLaplace:
         return drawn
 
 
-def _fair_coins(n: int, entropy: Entropy) -> Any:
+def draw_fair_coins(n: int, entropy: Entropy) -> Any:
     """Return `n` fair coins, shape (n,)."""
     # Each of the 64 bits of a word is a coin.
     return np.unpackbits(entropy.words(-(-n // 64)).view(np.uint8), count=n).view(np.bool_)

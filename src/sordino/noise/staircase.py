@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise.discrete_laplace import _fair_coins
+from sordino.noise.discrete_laplace import draw_fair_coins
 from sordino.noise.geometric import Geometric
 from sordino.noise.probability import Bounds, Probability, contexts, exp_bounds
 from sordino.noise.samplers.bernoulli import bernoulli
@@ -120,12 +120,12 @@ class Staircase:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
         drawn = self._magnitudes(n, entropy)
-        minus = _fair_coins(n, entropy)
+        minus = draw_fair_coins(n, entropy)
         # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (drawn == 0))
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
-            redrawn, minus = self._magnitudes(again.size, entropy), _fair_coins(again.size, entropy)
+            redrawn, minus = self._magnitudes(again.size, entropy), draw_fair_coins(again.size, entropy)
             # A new draw may need more than 64 bits where none of the first did.
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import FINITE, NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.grid import _to_answer_array as as_array, to_steps
+from sordino.grid import convert_answers, to_steps
 from sordino.remnants import no_remnants
 
 # ---- counts ------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def as_floats(values: Any, owner: str) -> Floats:
         type are public).
     """
     try:
-        array = as_array(values, owner)
+        array = convert_answers(values, owner)
     except InvalidParameter:
         raise InvalidParameter(
             f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got "

@@ -24,7 +24,7 @@ from sordino.cost import Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import _to_answer_array as as_array
+from sordino.grid import convert_answers
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
@@ -152,7 +152,7 @@ class RangeGrid:
 
     def one(self, value: Any, entropy: Entropy, owner: str) -> tuple[float, float]:
         """Return one release with the standard error that it carries; refuse lists."""
-        array = as_array(value, owner)
+        array = convert_answers(value, owner)
         if array.ndim:
             raise InvalidParameter(
                 f"{owner}.release needs one number; got a list. Use reports where each number is the only "
@@ -162,7 +162,7 @@ class RangeGrid:
 
     def many(self, values: Any, entropy: Entropy, owner: str) -> tuple[NDArray[np.float64], float]:
         """Return one release for each value, shape (n,), with the standard error that each carries."""
-        return self._drawn(np.atleast_1d(as_array(values, owner)), entropy), self.standard_error
+        return self._drawn(np.atleast_1d(convert_answers(values, owner)), entropy), self.standard_error
 
     def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
         """Return one release for each value of an array, shape (n,)."""

@@ -91,7 +91,7 @@ def noisy_domain(
     # A listed item with m larger listed ones is not among the m largest of the domain.
     kept = _contenders(values, m)
     ranks, noise = _draw_zeros_above(size - steps.size, law, m, values[kept], entropy)
-    everywhere = np.concatenate([positions[kept], _unlisted_places(ranks, positions)])
+    everywhere = np.concatenate([positions[kept], find_unlisted_places(ranks, positions)])
     # In the order of the positions, because the smaller position wins among equals.
     order = np.argsort(everywhere, kind="stable")
     return np.concatenate([values[kept], noise])[order], everywhere[order]
@@ -126,7 +126,7 @@ def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
     return np.flatnonzero(values >= np.partition(values, n - m)[n - m])
 
 
-def _unlisted_places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_unlisted_places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of items that are not listed, given how many such items come before each.
 
     The r-th one stands r places after the start, and one more for every listed item before it. The i-th
@@ -167,7 +167,7 @@ def _draw_zeros_above(
         else:
             hits = _count_hits(rest, p, entropy)
             fresh, drawn = (
-                _fresh_ranks(zeros, hits, used, entropy),
+                draw_fresh_ranks(zeros, hits, used, entropy),
                 _noise_between(law, level, above, hits, entropy),
             )
         noise.append(drawn)
@@ -222,16 +222,16 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
     return level + offsets if level >= 0 else above - 1 - offsets
 
 
-def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+def draw_fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
     """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
     # Where few are left, choose among those: most draws of the loop below would be rejected.
     if 2 * used.size > zeros:
         left = np.setdiff1d(np.arange(zeros), used, assume_unique=True)
-        return left[_fresh_ranks(left.size, n, used[:0], entropy)]
+        return left[draw_fresh_ranks(left.size, n, used[:0], entropy)]
     free = zeros - used.size
     # Where most are wanted, leave out a uniform set instead.
     if 2 * n > free:
-        left_out = np.concatenate([used, _fresh_ranks(zeros, free - n, used, entropy)])
+        left_out = np.concatenate([used, draw_fresh_ranks(zeros, free - n, used, entropy)])
         return np.setdiff1d(np.arange(zeros), left_out, assume_unique=True)
     fresh = np.zeros(0, dtype=np.int64)
     # Numbers in the order drawn, each kept unless it came before or is used.
@@ -299,6 +299,6 @@ def _first_hits(
         length = min(block, free - start)
         # The number of hits in a block is binomial; given the number, they are a uniform set.
         hits = _count_hits(length, p, entropy)
-        found = np.concatenate([found, start + np.sort(_fresh_ranks(length, hits, none, entropy))])
+        found = np.concatenate([found, start + np.sort(draw_fresh_ranks(length, hits, none, entropy))])
         start += length
-    return _unlisted_places(found[:m], np.sort(used))
+    return find_unlisted_places(found[:m], np.sort(used))

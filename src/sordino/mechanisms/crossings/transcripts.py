@@ -31,7 +31,7 @@ from sordino.mechanisms.crossings.crossings import (
     lifted,
     select_affordable,
 )
-from sordino.mechanisms.crossings.implicit_zeros import DENSE, _fresh_ranks, distinct, listed
+from sordino.mechanisms.crossings.implicit_zeros import DENSE, distinct, draw_fresh_ranks, listed
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
@@ -292,7 +292,9 @@ def _draw_zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]],
             )
         else:
             count = binomial(free, law.at_least(level), entropy) if free else 0
-            ranks = np.sort(_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
+            ranks = (
+                np.sort(draw_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
+            )
             # The level is at least 1 here: above it both laws are the level plus a geometric variable.
             lifts = Geometric(law.rate).sample(count, entropy)
         used = np.concatenate([used, ranks])

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from sordino.constraints import Number, shown, to_fraction
 from sordino.errors import InvalidParameter
-from sordino.grid import _to_answer_array as as_array, number_of
-from sordino.mechanisms.randomized_response import _nearest_float as as_float
+from sordino.grid import convert_answers, number_of
+from sordino.mechanisms.randomized_response import read_nearest_float
 
 # ---- private floats ----------------------------------------------------------------------------------------
 
@@ -40,14 +40,14 @@ def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
     InvalidParameter
         If they are not so many: their number is public.
     """
-    array = np.atleast_1d(as_array(scores, owner))
+    array = np.atleast_1d(convert_answers(scores, owner))
     if array.size != size:
         raise InvalidParameter(
             f"{owner}.release needs {size} scores, one for each candidate; got {array.size}."
         )
     if array.dtype == object:
         # One by one, so that no value sways another.
-        return np.array([as_float(value) for value in array.tolist()])
+        return np.array([read_nearest_float(value) for value in array.tolist()])
     # A wider float beyond all floats becomes an infinity, without a warning that would tell.
     with np.errstate(over="ignore"):
         floats = array.astype(np.float64)
@@ -84,7 +84,7 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
         If it is neither a number nor a list of `size` numbers (their shape and type are public).
     """
     try:
-        bounds = np.atleast_1d(as_array(smooth_bound, owner))
+        bounds = np.atleast_1d(convert_answers(smooth_bound, owner))
     except InvalidParameter:
         # Refused below, with the message about bounds.
         bounds = np.zeros(0)

@@ -23,7 +23,7 @@ from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
-from sordino.grid import CLAMP, _choose_step as chosen_step, _to_answer_array as as_array
+from sordino.grid import CLAMP, choose_grid_step, convert_answers
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, clamped_bound, floats_of
 from sordino.mechanisms.smooth.scaled_noise import largest_alpha, power_loss
@@ -147,7 +147,7 @@ class SmoothMechanism(Mechanism):
                 "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
             )
         # From public numbers alone: the grid must not tell the private bound.
-        step = chosen_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
+        step = choose_grid_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
             warnings.warn(
                 "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and "
@@ -192,7 +192,7 @@ class SmoothMechanism(Mechanism):
             If the value or the bound is a list (their shape is public).
         """
         fresh_entropy(entropy, "SmoothMechanism.release")
-        if as_array(value, "SmoothMechanism").ndim:
+        if convert_answers(value, "SmoothMechanism").ndim:
             raise InvalidParameter(
                 "SmoothMechanism.release needs a single number; got a list. Each number needs a release of "
                 "its own."
