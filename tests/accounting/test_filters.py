@@ -326,9 +326,10 @@ def test_many_orders_and_many_parts_are_quick():
     """Measured 26 ms; one part and one order at a time it took two seconds."""
     whole = compose(*(Pure(epsilon=Fraction(i, 10**4)) for i in range(1, 1001)))
     budget = RDPFilter(orders=range(2, 64), limits=[10**6] * 62)
-    start = time.process_time()
+    # Of this thread alone: what other tests have left running counts as time of the process.
+    start = time.thread_time()
     budget.spend(whole)
-    assert time.process_time() - start < 1
+    assert time.thread_time() - start < 1
 
 
 def test_a_signal_handler_in_the_middle_of_an_addition_waits_for_nobody(monkeypatch):
