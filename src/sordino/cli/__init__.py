@@ -81,6 +81,7 @@ def _start_lightly() -> Iterator[None]:
 
 def _load_own(command: str, home: str) -> click.Command:
     """Return a command of this package by its module, and its name there if it has another one."""
+    # Imported here and below, so that the first line of help needs neither.
     from importlib import import_module
 
     module, _, name = home.partition(":")

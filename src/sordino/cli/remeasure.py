@@ -26,7 +26,7 @@ from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
 from sordino.results import describe
 from sordino.session import Session
-from sordino.session.kept_again import read_kept_request
+from sordino.session.kept_again import read_kept_unit
 from sordino.session.remeasure import RemeasureRequest
 
 
@@ -60,7 +60,7 @@ def remeasure(
         )
     # Asked first: they say whom the release protects, and how its source is read.
     kept = ledger.read_release(key, part=part)
-    whom, form, _ = read_kept_request(kept)
+    whom, form = read_kept_unit(kept)
     run.claim_output()
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.

@@ -182,8 +182,7 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
 
 
 def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
-    hidden = some.unlisted
-    ranged, told = _describe_found(release) if hidden else _describe_range(release, some)
+    ranged, told = _describe_found(release) if some.unlisted else _describe_range(release, some)
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
     columns = ("item", *_COUNT, *true_columns)
@@ -191,7 +190,7 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
         columns=columns,
         rows=_pick(release.list_records(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
-        notes=[INTERVAL_OF_SELECTED if hidden else INTERVAL, *worth, *capped, *told, *notes],
+        notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
     )
 
 
@@ -354,9 +353,13 @@ def _describe_cap(
     moved : bool
         Whether counts were moved into a declared range.
     """
+    if not some.is_bounded and not moved:
+        return (), []
     if not some.is_bounded:
-        told = "low and high are about counts moved into the range. true_low and true_high: about the true"
-        return (_TRUE, [f"{told} count; empty: no end is known."]) if moved else ((), [])
+        return _TRUE, [
+            "low and high are about counts moved into the range. true_low and true_high: about the true "
+            "count; empty: no end is known."
+        ]
     # An item of units that touch few others may lead here, and lie behind in true counts.
     about = "low, high and order_unclear" if ordered else "low and high"
     [bound] = some.say_bound()

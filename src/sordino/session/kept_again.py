@@ -212,8 +212,8 @@ def check_again(sheet: Sheet) -> dict[str, Any]:
     return said
 
 
-def read_kept_request(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat, dict[str, Any]]:
-    """Return the unit of a kept release, how its source is written, and what was asked.
+def read_kept_unit(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat]:
+    """Return the unit of a kept release, and how its source is written.
 
     Raises
     ------
@@ -222,13 +222,7 @@ def read_kept_request(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat, dict[str, A
     """
     said = check_again(sheet)
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
-    # It is only told here: what is asked again is read once more, and checked.
-    asked = {
-        name: value
-        for name, value in _guarded(lambda: dict(said["request"])).items()
-        if isinstance(value, str)
-    }
-    return unit, form, asked
+    return unit, form
 
 
 def _refuse() -> NoReturn:

@@ -269,7 +269,7 @@ def _open_server_table(path: str) -> Source:
     if path.startswith(SPARK_SCHEME):
         spark, columns, spark_identity = open_spark_table(path)
         return _make_spark_source(spark, spark_identity, columns)
-    from sordino.data.sources.postgres import open_postgres  # noqa: PLC0415
+    from sordino.data.sources.postgres import open_postgres  # noqa: PLC0415 - few sources are on a server
 
     # The server says which table it is, because an address has many spellings (docs/decisions/0016).
     server, columns, identity = open_postgres(path)
