@@ -39,6 +39,7 @@ ASK = {
     "mean": lambda s: s.mean("x", **COLUMN),
     "variance": lambda s: s.variance("x", **COLUMN),
     "grouped mean": lambda s: s.mean("x", **COLUMN, **GROUPS),
+    "grouped quantile": lambda s: s.quantile("x", q=0.5, **COLUMN, **GROUPS),
     "grouped quantiles": lambda s: s.quantile("x", q=(0.25, 0.5), **COLUMN, **GROUPS),
     "looked again": lambda s: s.remeasure(s.sum("x", **COLUMN), epsilon=2),
     "groups again": lambda s: s.remeasure(s.mean("x", **COLUMN, **GROUPS), epsilon=2),

@@ -254,11 +254,7 @@ def _list_rows(said: Mapping[str, Any]) -> Any:
         return [row for one in said["rows"] for row in _list_group(one)]
     listed = said.get("values")
     if isinstance(listed, list) and listed and all(isinstance(one, Mapping) for one in listed):
-        shares = _find_shares(said)
-        return [
-            ({"q": share} if share is not None else {}) | _name_figures(one)
-            for one, share in zip(listed, [*shares, *[None] * len(listed)], strict=False)
-        ]
+        return _name_each(listed, _find_shares(said))
     arrays = {
         name: value for name, value in said.items() if isinstance(value, list) and _is_array(name, value)
     }
@@ -268,7 +264,15 @@ def _list_rows(said: Mapping[str, Any]) -> Any:
             {name: value[place] if place < len(value) else None for name, value in arrays.items()}
             for place in range(longest)
         ]
-    return [_name_figures(said)]
+    return _name_each([said], _find_shares(said))
+
+
+def _name_each(listed: list[Any], shares: list[Any]) -> list[dict[str, Any]]:
+    """Return the figures of several releases, each with the quantile that it is, where it is one."""
+    return [
+        ({"q": share} if share is not None else {}) | _name_figures(one)
+        for one, share in zip(listed, [*shares, *[None] * len(listed)], strict=False)
+    ]
 
 
 def _is_array(name: str, value: list[Any]) -> bool:
@@ -292,7 +296,9 @@ def _find_shares(said: Any) -> list[Any]:
     described = said.get("mechanism") if isinstance(said, Mapping) else None
     first = described[0] if isinstance(described, list) and described else described
     asked = first.get("q") if isinstance(first, Mapping) else None
-    return asked if isinstance(asked, list) else []
+    if asked is None:
+        return []
+    return asked if isinstance(asked, list) else [asked]
 
 
 def _name_figures(said: Mapping[str, Any]) -> dict[str, Any]:
