@@ -45,7 +45,7 @@ FIGURES = {
     "top": ("top_k", "g", _ITEMS | {"k": 1, "method": "gaps"}, ("epsilon", "threshold", "selection_share", "k")),
     "top of labels assumed": ("top_k", "g", _ASSUMED | {"k": 2, "method": "gaps"}, ("epsilon", "threshold", "k")),
     "top by histogram": ("top_k", "g", _ITEMS | {"k": 1}, ("epsilon", "threshold")),
-    "set": ("top_k", "g", _ASSUMED | {"k": 2, "as_set": True}, ("epsilon", "selection_share", "k")),
+    "set": ("top_set", "g", _ASSUMED | {"k": 2}, ("epsilon", "selection_share", "k")),
     "above": (
         "above", "g", _ITEMS | {"threshold": 5, "positives": 1}, ("epsilon", "threshold", "measure_share", "correction", "positives"),
     ),

@@ -59,7 +59,7 @@ def batch(session, progress):
 
 KINDS = {
     "top_k": lambda s, p: s.top_k("item", k=2, progress=p, **FEW),
-    "top_k, set": lambda s, p: s.top_k("item", k=2, as_set=True, progress=p, **FEW),
+    "top_k, set": lambda s, p: s.top_set("item", k=2, progress=p, **FEW),
     "top_k, threshold": lambda s, p: s.top_k("item", k=2, threshold=5, progress=p, **FEW),
     "above": lambda s, p: s.above("item", threshold=5, positives=2, measure_share=0.5, progress=p, **FEW),
     "histogram": lambda s, p: s.histogram("item", progress=p, **FEW),

@@ -100,7 +100,7 @@ MADE = {
     "TopItems": lambda: opened().top_k("what", k=2, epsilon=2, domain=LABELS),
     "TopK": lambda: drawn(sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)),
     "TopSet": lambda: drawn(sd.JointTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)),
-    "TopSetItems": lambda: opened().top_k("what", k=2, epsilon=2, domain=LABELS, as_set=True),
+    "TopSetItems": lambda: opened().top_set("what", k=2, epsilon=2, domain=LABELS),
     "UnlistedCounts": lambda: drawn(
         sd.UnlistedHistogram(epsilon=2, delta=1e-3, sensitivity=UNLISTED), labels=["a", "b", "c"]
     ),

@@ -68,8 +68,8 @@ KINDS = {
     "unlisted histogram": Kind("histogram", {"item": "what", "domain": UNLISTED}, doubts=TRUE),
     "top": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=TRUE),
     "top by gaps": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE),
-    "set": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "as_set": True}, doubts=TRUE),
-    "names": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "as_set": True, "selection_share": 1}),
+    "set": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2}, doubts=TRUE),
+    "names": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2, "selection_share": 1}),
     "unlisted top": Kind("top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=TRUE),
     "above": Kind(
         "above",
@@ -92,8 +92,8 @@ KINDS = {
     "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
     "unlisted sum": Kind("sum", groups(domain=UNLISTED, groups_per_unit=1, most_groups=5), doubts=OF_CLIPS),
 }
-COMMANDS = {"count_distinct_units": ("count", "--units"), "top_k": ("top",)}
-FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "as_set": "--set", "by": "--by"}
+COMMANDS = {"count_distinct_units": ("count", "--units"), "top_k": ("top",), "top_set": ("top", "--set")}
+FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "by": "--by"}
 
 
 @cache

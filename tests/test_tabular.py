@@ -32,7 +32,7 @@ COLUMN = {"epsilon": 8, "lower": 0, "cap": 1000}
 GROUPS = {"by": "what", "domain": LABELS, "groups_per_unit": 1}
 RELEASES = {
     "top": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS),
-    "set": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS, as_set=True),
+    "set": lambda s: s.top_set("what", k=2, epsilon=2, domain=LABELS),
     "above": lambda s: s.above("what", threshold=50, positives=2, epsilon=2, domain=LABELS),
     "histogram": lambda s: s.histogram("what", epsilon=2, domain=LABELS),
     "count": lambda s: s.count(epsilon=1),

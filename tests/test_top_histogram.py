@@ -124,7 +124,6 @@ def test_what_was_asked_for_by_name_is_taken():
     [
         ({"noise": "laplace"}, "top_k.noise must not be given with method 'histogram'"),
         ({"method": "list"}, "top_k.method must be"),
-        ({"as_set": True}, "top_k.method must be None for a set"),
         ({"domain": sd.Domain.assume_public(), "most": None}, "top_k.method must be 'gaps' where neither"),
         ({"domain": sd.Domain.range(0, 99), "measure_noise": "gaussian"}, "must be laplace for the best of"),
     ],

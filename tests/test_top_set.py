@@ -43,11 +43,11 @@ def account(tmp_path):
 
 
 def top_set(visits, ledger=None, *, unit=None, **changes):
-    given = {"k": 10, "epsilon": 4, "domain": DOMAIN, "as_set": True} | changes
+    given = {"k": 10, "epsilon": 4, "domain": DOMAIN} | changes
     whom = unit or sd.PrivacyUnit("guest")
     noise = {} if ledger is not None else {"entropy": sd.Seeded(7)}
     with sd.Session(visits, unit=whom, ledger=ledger, name="visits", **noise) as session:
-        return session.top_k("item", **given)
+        return session.top_set("item", **given)
 
 
 # ---- what is released --------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_the_order_says_nothing_of_the_counts(visits):
     """Of a set that noise chooses all orders of counts would be seen; a twin that sorts by them is convicted."""
     for seed in range(20):
         with sd.Session(visits, unit=sd.PrivacyUnit("guest"), entropy=sd.Seeded(seed)) as session:
-            found = session.top_k("item", k=9, epsilon=0.01, domain=DOMAIN, as_set=True)
+            found = session.top_set("item", k=9, epsilon=0.01, domain=DOMAIN)
         labels = [row.item for row in found]
         assert labels == sorted(labels)
         measured = [row.measured for row in found]
@@ -98,7 +98,7 @@ def test_labels_of_a_range_and_assumed_ones():
     table = pl.DataFrame({"age": [30] * 400 + [41] * 300 + [7] * 2})
     with sd.Session(table, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1)) as session:
         domain = sd.Domain.range(0, 10**9)
-        found = session.top_k("age", k=2, epsilon=1, domain=domain, as_set=True)
+        found = session.top_set("age", k=2, epsilon=1, domain=domain)
         assert [row.item for row in found] == ["30", "41"]
 
 
@@ -116,21 +116,13 @@ def test_the_price_is_that_of_the_neighbors(visits, adjacency):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"threshold": 5},
-            "top_k.threshold must be None for a set, because all of it is chosen at once; got 5.",
-        ),
-        ({"noise": "gumbel"}, "top_k.noise must be None for a set, because it is no noise on counts that"),
-        ({"noise": "laplace"}, "top_k.noise must be None for a set"),
-        ({"k": 41}, "top_k.k must be at most the size of the domain, 40; got 41."),
-        ({"k": 4097}, "top_k.k must be at most 4096 for a set; got 4097."),
-        ({"as_set": 1}, "top_k.as_set must be True or False; got 1."),
-        ({"selection_share": 0}, "top_k.selection_share must be a number in (0, 1]; got 0."),
-        ({"selection_share": 1.5}, "top_k.selection_share must be a number in (0, 1]; got 1.5."),
-        ({"selection_share": 1, "as_set": False}, "top_k.selection_share must be a number in (0, 1); got 1."),
-        ({"selection_share": 1, "simultaneous": True}, "top_k.selection_share must be below 1 with"),
-        ({"selection_share": 1, "measure_noise": "laplace"}, "top_k.selection_share must be below 1 with"),
-        ({"measure_noise": "gaussian"}, "top_k.measure_noise must be noise with a pure epsilon"),
+        ({"k": 41}, "top_set.k must be at most the size of the domain, 40; got 41."),
+        ({"k": 4097}, "top_set.k must be at most 4096; got 4097."),
+        ({"selection_share": 0}, "top_set.selection_share must be a number in (0, 1]; got 0."),
+        ({"selection_share": 1.5}, "top_set.selection_share must be a number in (0, 1]; got 1.5."),
+        ({"selection_share": 1, "simultaneous": True}, "top_set.selection_share must be below 1 with"),
+        ({"selection_share": 1, "measure_noise": "laplace"}, "top_set.selection_share must be below 1 with"),
+        ({"measure_noise": "gaussian"}, "top_set.measure_noise must be noise with a pure epsilon"),
     ],
 )
 def test_what_a_set_has_not_is_refused_before_the_charge(visits, account, changes, words):

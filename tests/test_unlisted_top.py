@@ -184,7 +184,6 @@ def test_accounts_without_a_delta_for_labels_refuse(tmp_path, budget):
 @pytest.mark.parametrize(
     ("options", "most", "message"),
     [
-        ({"as_set": True}, 1, "top_k.as_set must not be"),
         ({"noise": "gumbel"}, 1, "top_k.noise must not be 'gumbel'"),
         ({"threshold": 5}, None, "top_k.threshold must not be given where nobody listed the labels and"),
         ({"method": "histogram"}, None, "top_k.method must not be given where nobody listed the labels and"),
@@ -353,7 +352,6 @@ def test_gaussian_noise_that_was_asked_for_by_name_is_taken(method, adjacency):
         ({"measure_noise": "laplace", "method": "histogram"}, 1),
         ({}, None),
         ({"domain": ["ä", "b", "B"]}, 1),
-        ({"domain": ["ä", "b", "B"], "as_set": True}, 1),
     ],
 )
 def test_a_guess_that_decides_nothing_is_refused(options, most):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import textwrap
 from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform
 
@@ -34,7 +35,15 @@ class Converted(Protocol[Given_contra, Kept_co]):
         """Tell what the constructor takes."""
 
 
-def parameter(check: Check, meaning: str, *, default: Any = dataclasses.MISSING) -> Any:
+def parameter(
+    check: Check,
+    meaning: str,
+    *,
+    more: str = "",
+    default: Any = dataclasses.MISSING,
+    kw_only: bool = True,
+    last: bool = False,
+) -> Any:
     """Declare a public parameter.
 
     Parameters
@@ -43,11 +52,19 @@ def parameter(check: Check, meaning: str, *, default: Any = dataclasses.MISSING)
         Called with the full name (`Class.parameter`) and the value: returns the value to keep, or raises
         `InvalidParameter`. A `Constraint` is one.
     meaning : str
-        What it means, for the documentation; what it must satisfy is said by the check.
+        What it means, for the documentation and the help of an option; what it must satisfy is said by the
+        check.
+    more : str
+        What the documentation says beside that.
     default : object, optional
         Without one the parameter must be given.
+    kw_only : bool
+        False where it may be given without its name.
+    last : bool
+        Whether it stands behind all others where they are listed.
     """
-    return dataclasses.field(default=default, metadata={"check": check, "meaning": meaning})
+    about = {"check": check, "meaning": meaning, "more": more, "last": last}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
 
 
 def derived(meaning: str, *, init: Literal[False] = False) -> Any:
@@ -95,6 +112,21 @@ class Declared:
         return pictured(self, parameters(self))
 
 
+def list_parameters(cls: type) -> list[dataclasses.Field[Any]]:
+    """Return the public parameters of a class in the order in which they are listed.
+
+    What may be given without its name stands first, then what must be given.
+    """
+    return sorted(
+        (one for one in dataclasses.fields(cls) if one.init),
+        key=lambda one: (
+            one.kw_only,
+            one.default is not dataclasses.MISSING,
+            one.metadata.get("last", False),
+        ),
+    )
+
+
 def documented(cls: type) -> str:
     """Return the documentation of a class with the sections about its parameters and attributes.
 
@@ -102,7 +134,7 @@ def documented(cls: type) -> str:
     """
     listed = dataclasses.fields(cls)
     sections = [
-        _write_section("Parameters", [one for one in listed if one.init]),
+        _write_section("Parameters", list_parameters(cls)),
         _write_section("Attributes", [one for one in listed if not one.init]),
     ]
     text = inspect.cleandoc(cls.__doc__ or "")
@@ -121,7 +153,11 @@ def _write_section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
     lines = [title, "-" * len(title)]
     for one in listed:
         says = getattr(one.metadata.get("check"), "says", None)
-        kind = one.type if says is None else says.removeprefix("a ").removeprefix("an ")
-        lines.append(f"{one.name} : {kind}{', optional' if one.default is not dataclasses.MISSING else ''}")
-        lines.append(f"    {one.metadata['meaning']}")
+        kind = str(one.type) if says is None else says.removeprefix("a ").removeprefix("an ")
+        optional = ", optional" if one.default is not dataclasses.MISSING else ""
+        lines.append(f"{one.name} : {kind.replace('Number', 'number')}{optional}")
+        about = f"{one.metadata['meaning']} {one.metadata.get('more', '')}"
+        lines += textwrap.wrap(
+            about, width=96, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+        )
     return "\n".join(lines)

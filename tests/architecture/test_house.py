@@ -174,7 +174,7 @@ def test_a_limit_falls_with_its_figure_down_to_its_aim():
 
 
 def test_the_way_of_a_release_keeps_its_limits():
-    assert "sordino/session/session.py" in figures.way_files().places
+    assert "sordino/session/releases.py" in figures.way_files().places
     assert figures.way_functions().now > figures.way_files().now
     measured = limits.measure([figures.way_files, figures.way_functions])
     assert list(limits.passed(measured, limits.read_limits())) == []

@@ -5,69 +5,70 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 
 import polars as pl
 import pytest
 
 import sordino as sd
 from architecture.source import SOURCE
-from sordino.session.above import AboveRequest
-from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
-from sordino.session.local import RandomizeRequest
-from sordino.session.numbers import MeanRequest, QuantileRequest, SumRequest, VarianceRequest
-from sordino.session.remeasure import RemeasureRequest
-from sordino.session.request import Request
+from sordino.session.numbers import QuantileRequest
+from sordino.session.plans.releases import Plans
+from sordino.session.releases import RELEASES
 from sordino.session.top_k import TopKRequest
 
-REQUESTS = [
-    AboveRequest,
-    CountRequest,
-    CountUnitsRequest,
-    HistogramRequest,
-    MeanRequest,
-    QuantileRequest,
-    RandomizeRequest,
-    RemeasureRequest,
-    SumRequest,
-    TopKRequest,
-    VarianceRequest,
-]
 
-
-def declared(request):
-    """Return the parameters of a request with their defaults."""
-    none = inspect.Parameter.empty
-    return {
-        one.name: none if one.default is dataclasses.MISSING else one.default
-        for one in dataclasses.fields(request)
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_method_of_a_session_takes_what_its_request_declares_and_says_what_each_means(name):
+    declared, method = RELEASES[name].request, getattr(sd.Session, name)
+    first, *listed = inspect.signature(method).parameters.values()
+    assert first.name == "self"
+    assert {one.name: one.default for one in listed} == {
+        one.name: inspect.Parameter.empty if one.default is dataclasses.MISSING else one.default
+        for one in dataclasses.fields(declared)
     }
+    assert listed[-1].name == "progress"
+    assert (method.__name__, method.__qualname__) == (name, f"Session.{name}")
+    for one in listed:
+        assert re.search(rf"^{one.name} : ", method.__doc__, re.MULTILINE), one.name
+    # Those without a name stand first, then those that must be given.
+    order = [(one.kind == one.KEYWORD_ONLY, one.default is not one.empty) for one in listed]
+    assert order == sorted(order)
 
 
-def taken(function):
-    """Return the parameters of a method with their defaults."""
-    return {
-        name: one.default
-        for name, one in inspect.signature(function).parameters.items()
-        if name not in {"self", "progress"}
-    }
+def test_signatures_are_what_a_reader_expects():
+    assert str(inspect.signature(sd.Session.count)).replace("'", "") == (
+        "(self, *, epsilon: Number, where: str | None = None, bounds: tuple[Number, Number] | None = None, "
+        "noise: MeasureNoise | None = None, progress: Progress | None = None) -> Count"
+    )
+    assert str(inspect.signature(sd.Session.mean)).endswith(" -> 'ClippedValue | BoundedValue | Groups'"), (
+        "no paths of modules"
+    )
 
 
-@pytest.mark.parametrize("request_class", REQUESTS, ids=lambda one: one.name)
-def test_a_method_of_a_session_takes_what_its_request_declares(request_class):
-    assert taken(getattr(sd.Session, request_class.name)) == declared(request_class)
+@pytest.mark.parametrize(
+    ("given", "asked", "says"),
+    [
+        (("x",), {}, r"Session\.mean\(\) missing 3 required keyword-only arguments: 'epsilon', 'cap', and 'lower'"),
+        ((), {"epsilon": 1, "cap": 9, "lower": 0}, r"Session\.mean\(\) missing 1 required positional argument: 'column'"),
+        (("x",), {"epsilon": 1, "cap": 9, "lower": 0, "colour": 3}, r"Session\.mean\(\) got an unexpected keyword argument 'colour'"),
+        (("x", 1), {"cap": 9, "lower": 0}, r"Session\.mean\(\) takes 2 positional arguments but 3"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_told_of_the_method(given, asked, says):
+    with sd.Session(pl.DataFrame({"x": [1]}), unit=sd.PrivacyUnit.row(), ledger=None) as session:
+        with pytest.raises(TypeError, match=says):
+            session.mean(*given, **asked)
+        with pytest.raises(TypeError, match=says.replace("Session", "(Plans|Session)")):
+            session.plan.mean(*given, **asked)
 
 
-def test_the_comparison_can_fail():
-    def method(self, item, *, k=2, progress=None): ...
-
-    assert taken(method) != declared(TopKRequest)
-
-
-def test_every_request_is_in_the_list():
-    def leaves(one):
-        return {one} if not one.__subclasses__() else set().union(*map(leaves, one.__subclasses__()))
-
-    assert {one for one in leaves(Request) if one.__module__.startswith("sordino.")} == set(REQUESTS)
+def test_a_plan_has_a_method_for_each_release_with_what_is_assumed():
+    for name in RELEASES:
+        own = list(inspect.signature(getattr(sd.Session, name)).parameters)
+        planned = inspect.signature(getattr(Plans, name)).parameters
+        assert list(planned) == [*own, "like", "rows", "runs", "goal"]
+        assert planned["epsilon"].default is None, "a goal may take its place"
 
 
 def thread_of(function):
@@ -115,7 +116,7 @@ def test_every_thread_reserves_then_reads_then_releases():
         "numbers.steps",
         "remeasure.steps",
         "top_k.steps",
-        "top_set.release_set",
+        "top_set.steps",
         "top_unlisted._select_and_measure",
     }
     assert len(found) == 13
@@ -152,7 +153,7 @@ def test_a_request_that_is_not_charged_reads_nothing(tmp_path):
         assert started.reservation.detail["k"] == 1
         assert len(started.reservation.parts) == 2
         with pytest.raises(sd.DataSourceError):
-            session._desk.run([(started, None)])
+            session._desk.run([started])
 
 
 def test_quantiles_that_can_be_read_once_are_written_down_as_asked():

@@ -28,7 +28,7 @@ COLUMN = {"lower": 0, "cap": 1000}
 ASKS = {
     "top_k": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS}),
     "top_k with a threshold": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS, "threshold": 9}),
-    "top_k as a set": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS, "as_set": True}),
+    "top_set": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS}),
     "top_k of a range": ("x", {"k": 2, "epsilon": 1, "domain": sd.Domain.range(0, 1000)}),
     "top_k of unlisted labels": ("item", {"k": 2, "epsilon": 1, "domain": sd.Domain.unlisted(delta=1e-6)}),
     "top_k of assumed labels": ("item", {"k": 2, "epsilon": 1, "domain": sd.Domain.assume_public()}),
@@ -274,7 +274,7 @@ def test_a_plan_takes_no_chance_from_releases():
 
 def test_a_plan_again_is_the_same():
     session = session_of("top_k", rows())
-    for ask in ("top_k as a set", "above, measured", "histogram of unlisted labels", "variance"):
+    for ask in ("top_set", "above, measured", "histogram of unlisted labels", "variance"):
         assert written(plan(session, ask)) == written(plan(session, ask))
 
 

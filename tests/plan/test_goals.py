@@ -60,7 +60,7 @@ EXACT = {
     "count": lambda p, **more: p.count(**more),
     "histogram": lambda p, **more: p.histogram("item", domain=LABELS, **more),
     "top_k": lambda p, **more: p.top_k("item", k=3, domain=LABELS, method="gaps", **more),
-    "as a set": lambda p, **more: p.top_k("item", k=3, domain=LABELS, as_set=True, **more),
+    "as a set": lambda p, **more: p.top_set("item", k=3, domain=LABELS, **more),
 }
 
 

@@ -229,14 +229,17 @@ def test_a_plan_that_promises_a_truth_within_half_the_interval_is_convicted(seen
 # ---- right items -------------------------------------------------------------------------------------------
 
 
-def rightly(shape, asked, times):
+def choose(holder, how, **more):
+    """Choose items, or plan to."""
+    method = holder.top_set if how == "set" else holder.top_k
+    return method("item", domain=LABELS, **ASKED[how], **more)
+
+
+def rightly(shape, how, times):
     """Return how often a release names the right items."""
     frame, truth = orders(shape)
-    least = sorted(truth.values())[-asked["k"]]
-    named = [
-        [truth[row.item] >= least for row in session(frame, seed).top_k("item", domain=LABELS, **asked)]
-        for seed in range(times)
-    ]
+    least = sorted(truth.values())[-ASKED[how]["k"]]
+    named = [[truth[row.item] >= least for row in choose(session(frame, seed), how)] for seed in range(times)]
     return np.mean([all(one) for one in named])
 
 
@@ -244,7 +247,7 @@ ASKED = {
     "gaps": {"k": 3, "epsilon": 0.5, "method": "gaps"},
     "two-sided": {"k": 3, "epsilon": 0.5, "noise": "laplace"},
     "histogram": {"k": 3, "epsilon": 0.2, "method": "histogram"},
-    "set": {"k": 3, "epsilon": 0.5, "as_set": True},
+    "set": {"k": 3, "epsilon": 0.5},
     "gumbel": {"k": 3, "epsilon": 0.5, "noise": "gumbel"},
 }
 
@@ -260,8 +263,8 @@ def agrees(choice, share, times):
 @pytest.mark.parametrize("how", ASKED)
 def test_the_right_items_are_named_as_often_as_planned(how, shape):
     frame, _ = orders(shape)
-    plan = session(frame, 1).plan.top_k("item", domain=LABELS, like=shape, rows=ROWS, **ASKED[how])
-    assert agrees(plan.choices[0], rightly(shape, ASKED[how], TIMES), TIMES)
+    plan = choose(session(frame, 1).plan, how, like=shape, rows=ROWS)
+    assert agrees(plan.choices[0], rightly(shape, how, TIMES), TIMES)
 
 
 @pytest.mark.slow
@@ -270,7 +273,7 @@ def test_a_plan_of_half_the_noise_is_convicted(monkeypatch):
     monkeypatch.setattr(chosen.InverseTail, "invert", lambda self, tails: real(self, tails) / 2)
     frame, _ = orders("zipf:0.5")
     plan = session(frame, 1).plan.top_k("item", domain=LABELS, like="zipf:0.5", rows=ROWS, **ASKED["gaps"])
-    assert not agrees(plan.choices[0], rightly("zipf:0.5", ASKED["gaps"], TIMES), TIMES)
+    assert not agrees(plan.choices[0], rightly("zipf:0.5", "gaps", TIMES), TIMES)
 
 
 def test_bins_of_many_counts_say_what_each_of_them_would():

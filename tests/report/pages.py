@@ -26,8 +26,8 @@ GROUPS = {"by": "what", "domain": LABELS, "groups_per_unit": 1}
 ASK = {
     "top": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS),
     "gaps": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS, method="gaps"),
-    "set": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS, as_set=True),
-    "names": lambda s: s.top_k("what", k=2, epsilon=2, domain=LABELS, as_set=True, selection_share=1),
+    "set": lambda s: s.top_set("what", k=2, epsilon=2, domain=LABELS),
+    "names": lambda s: s.top_set("what", k=2, epsilon=2, domain=LABELS, selection_share=1),
     "above": lambda s: s.above("what", threshold=50, positives=2, epsilon=2, domain=LABELS),
     "nothing above": lambda s: s.above("what", threshold=390, positives=1, epsilon=8, domain=LABELS),
     "histogram": lambda s: s.histogram("what", epsilon=2, domain=LABELS),

@@ -9,9 +9,10 @@ from fractions import Fraction
 import pytest
 
 import sordino as sd
+from sordino.session import releases
 from sordino.session.request import Request
 from sordino.study.document import Document
-from sordino.study.kinds import NOT_IN_STUDIES, find_kind, list_kinds, list_parameters
+from sordino.study.kinds import find_kind, list_kinds, list_known
 from study.shop import HEAD, RELEASES, STUDY, put_shop, spent
 
 
@@ -33,21 +34,20 @@ def line_of(text, part):
     return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
 
 
-def test_every_request_of_a_session_is_a_kind_or_has_a_reason_not_to_be():
+def test_every_request_is_what_a_session_releases_under_its_name_and_a_kind_or_has_a_reason_not_to_be():
     def leaves(one):
         return {one} if not one.__subclasses__() else set().union(*map(leaves, one.__subclasses__()))
 
-    for name in list_kinds():
-        find_kind(name)
-    from sordino.session import local, remeasure  # noqa: F401
-
+    for name, release in releases.RELEASES.items():
+        assert release.request.name == name
     known = {one.name for one in leaves(Request) if one.__module__.startswith("sordino.")}
-    assert known == {*list_kinds(), *NOT_IN_STUDIES}
+    assert known == {*releases.RELEASES}
+    assert {*releases.RELEASES} - {*list_kinds()} == {"randomize", "remeasure"}
     assert all(find_kind(name).name == name for name in list_kinds())
 
 
 def test_parameters_are_those_that_the_requests_declare():
-    assert "k" in list_parameters(find_kind("top_k"))
+    assert "k" in list_known(find_kind("top_k"))
     text = STUDY.replace("k = 2", "k = 2\nsimultaneous = true\nnoise = 'laplace'")
     assert 'noise="laplace"' not in text
 

@@ -167,7 +167,7 @@ def sessions() -> dict[str, Any]:
 
         uses: dict[str, Callable[[], Any]] = {
             "top_k": lambda: session.top_k("item", k=2, **items),
-            "top_k as a set": lambda: session.top_k("item", k=2, as_set=True, **items),
+            "top_set": lambda: session.top_set("item", k=2, **items),
             "top_k with a threshold": lambda: session.top_k("item", k=2, threshold=5, **items),
             "above": lambda: session.above("item", threshold=5, positives=2, **items),
             "histogram": lambda: session.histogram("item", **items),

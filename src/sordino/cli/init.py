@@ -32,7 +32,7 @@ from sordino.ledger import Budget, Ledger
 from sordino.plan.goals import parse_goal
 from sordino.session.desk import Desk
 from sordino.session.request import Request
-from sordino.study.kinds import build_request, find_kind, list_kinds, list_parameters, list_required
+from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
 from sordino.study.template import TO_COMPLETE, Draft, write_study
 
 T = TypeVar("T")
@@ -214,7 +214,7 @@ def _ask_release(
 ) -> dict[str, Any] | None:
     """Ask for what a release of a kind needs, until it is one; None where no answer could make it one."""
     kind = find_kind(name)
-    meanings = list_parameters(kind)
+    meanings = list_known(kind)
     while True:
         said = {
             one: _ask(f"  {meanings[one].rstrip('.')} ({one})", _reader_of(one, opened, folder))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -20,6 +20,7 @@ from sordino.cli.options import (
     RunOptions,
     UnitOptions,
     label_options,
+    list_given,
     run_options,
     take,
     unit_options,
@@ -27,6 +28,7 @@ from sordino.cli.options import (
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
+from sordino.errors import InvalidParameter
 from sordino.results import describe
 from sordino.session.top_k import TopKRequest
 
@@ -37,7 +39,12 @@ from sordino.session.top_k import TopKRequest
 @label_options
 @unit_options
 @take(TopKRequest, "k", "-k", "--k")
-@take(TopKRequest, "as_set", "--set", "as_set")
+@click.option(
+    "--set",
+    "as_set",
+    is_flag=True,
+    help="Choose the set of the K at once, without order and gaps: docs/how-to/choose-a-selection.md.",
+)
 @take(TopKRequest, "method")
 @take(TopKRequest, "kth_count", metavar="N")
 @take(TopKRequest, "threshold", metavar="T")
@@ -75,30 +82,37 @@ def top(
     SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta,
     duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
     """
+    of_lists = {"threshold": threshold, "noise": noise, "method": method, "kth_count": kth_count}
+    if as_set:
+        _check_set(of_lists)
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = make_domain(labels)
     with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         domain = read_labels(session, domain, run)
-        # Which of the two it is, is known only here.
         release = release_or_plan(
             session,
-            "top_k",
+            "top_set" if as_set else "top_k",
             run,
             item,
             k=k,
             epsilon=epsilon,
             domain=domain,
-            threshold=threshold,
             where=where,
             selection_share=selection_share,
-            noise=noise,
             measure_noise=measure_noise,
             simultaneous=simultaneous,
-            as_set=as_set,
-            method=method,
-            kth_count=kth_count,
             progress=progress,
+            **({} if as_set else of_lists),
         )
     if release is None:
         return
     write_release(describe(release), run, partial(session.keep, release))
+
+
+def _check_set(of_lists: dict[str, Any]) -> None:
+    """Refuse what a set has not: it is chosen at once, without gaps and without counts of all items."""
+    given = list_given({f"--{name.replace('_', '-')}": value for name, value in of_lists.items()})
+    if given:
+        raise InvalidParameter(
+            f"{given[0]} belongs to a list, and a set (--set) is chosen at once; leave one of them out."
+        )

@@ -24,6 +24,7 @@ MOST_ROWS = 1 << 20
 _KINDS = {
     # What studies call them: as the methods of a session are called.
     "top_k": "top",
+    "top_set": "top",
     "count_distinct_units": "count",
     "TopItems": "top",
     "TopSetItems": "top",

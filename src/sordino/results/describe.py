@@ -51,7 +51,7 @@ from sordino.sheet import (
 )
 from sordino.sheet_text import format_cell, format_share
 
-_KINDS = {"top_k": "top", "count_distinct_units": "count"}
+_KINDS = {"top_k": "top", "top_set": "top", "count_distinct_units": "count"}
 """What a figure is called, where the method of a session has another name."""
 _COUNT = ("estimate", "low", "high")
 _TRUE = ("true_low", "true_high")
@@ -566,6 +566,7 @@ _FIGURES = {
     "count_distinct_units": _describe_count,
     "histogram": _describe_histogram,
     "top_k": _describe_top,
+    "top_set": _describe_top,
     "above": _describe_above,
     "quantile": _describe_figure,
     "sum": _describe_figure,

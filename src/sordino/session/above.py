@@ -101,25 +101,65 @@ def expected_run(domain: Domain | None, positives: int) -> int | None:
 
 @final
 class AboveRequest(Request[AboveItems]):
-    """Which items of a public domain more than `threshold` units touch, in the order of the domain.
+    """Release which items of a public domain more than `threshold` units touch.
 
+    Where a unit has few items all of them are counted with noise, and those that reach the threshold are
+    released with these counts; that costs epsilon, whatever is found. Else they are asked one after the
+    other, in the order of the domain.
+
+    Then an item that is not found costs nothing, and what was not found returns to a pure ledger. It ends
+    when enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
+    largest ones matter most, use `top_k`.
+
+    Returns
+    -------
+    AboveItems
+        Rows with item, gap, branch, estimate, low, high, true_low, true_high, in the order of the domain.
+
+    Raises
+    ------
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Notes
+    -----
     What is measured, and so with how much noise, is chosen by what was found; the measurement stays within
     its share.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"customer": range(900), "product": ["tea", "rice", "tea"] * 300})
+    >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+    >>> popular = session.above("product", threshold=400, positives=2, epsilon=2, domain=["rice", "tea"])
+    >>> [row.item for row in popular]
+    ['tea']
     """
 
     name: ClassVar[str] = "above"
+    chooses: ClassVar[bool] = True
 
-    item: str = parameter(checked_later, "Column of labels.")
-    threshold: Number = parameter(FINITE, "Public threshold.")
-    positives: int = parameter(COUNT, "Stop after so many were found.")
+    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    threshold: Number = parameter(FINITE, "Public threshold.", more="It is about the counts.")
+    positives: int = parameter(
+        COUNT,
+        "Stop after so many were found.",
+        more="In a range at most 2^20. With `adaptive` it finds at least so many before it stops, if they "
+        "are there.",
+    )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(checked_later, "Which labels can be released.")
+    domain: Any = parameter(checked_later, "Which labels can be released.", more="As for `top_k`.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     adaptive: bool = parameter(
         TRUTH, "Find what lies far above with a cheaper test, and so more: C at least.", default=False
     )
     measure_share: Number | None = parameter(
-        OrNone(SHARE), "Share of epsilon for a fresh measurement of what was found.", default=None
+        OrNone(SHARE),
+        "Share of epsilon for a fresh measurement of what was found.",
+        more="It gives intervals, and is unspent if nothing was found. Without it the gaps alone give "
+        "estimates and lower bounds, at no extra cost.",
+        default=None,
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
     # The sparse vector checks its own parameters; those that are not given keep its defaults.
@@ -140,11 +180,13 @@ class AboveRequest(Request[AboveItems]):
     correction: Number | Literal["optimal"] | None = parameter(
         checked_later,
         'Public number added to the threshold, or "optimal" for many items of which few lie above.',
+        more="Without one each item below the threshold has its own chance of being found by noise.",
         default=None,
     )
     correction_run: int | None = parameter(
         checked_later,
         "How many lie below before one above; the size of the domain over C if nothing is said.",
+        more="Not of a domain that is only assumed to be public.",
         default=None,
     )
     correction_margin: Number | None = parameter(

@@ -30,7 +30,7 @@ from sordino.session.numbers import (
 )
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
 from sordino.session.table_numbers import AgainReading, Groups, TableNumbers
-from sordino.session.top_k import TopKRequest
+from sordino.session.top_k import SelectionRequest
 from sordino.session.totals_noise import choose_totals_rho, refuse_gaussian_together
 
 UNKNOWN = (
@@ -184,7 +184,7 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
             raise InvalidParameter(UNKNOWN)
         return Base(request=asked)
     # Positions that a function names stand in the column, and not their names.
-    if isinstance(asked, TopKRequest) and not is_named(asked.domain):
+    if isinstance(asked, SelectionRequest) and not is_named(asked.domain):
         # What was selected is public now, and a domain like any other.
         return Base(
             request=HistogramRequest(

@@ -52,21 +52,59 @@ if TYPE_CHECKING:
 
 Bounds = tuple[Fraction, Fraction]
 _BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."
+_BOUNDS_MORE = (
+    "Two numbers (low, high). The range of the release is `output_range`. It is unbiased wherever the figure "
+    "lies in the declared range; one beyond is moved to its nearer end by rule (`FoldedMechanism`)."
+)
+_NOISE_MORE = (
+    "On an account with a delta, and on a zCDP account, Gaussian noise costs as much as Laplace noise of "
+    "this epsilon is worth there; it is taken where its interval is shorter."
+)
 
 
 @final
 class HistogramRequest(Request[Histogram]):
-    """The count of distinct units of every item of a public domain."""
+    """Release the count of distinct units of every item of a public domain.
+
+    One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or
+    `max_rows` bounds how many items a unit counts for.
+
+    Returns
+    -------
+    Histogram
+        Rows with item, estimate, low, high, true_low, true_high, in the order of the domain.
+
+    Raises
+    ------
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> visits = pl.DataFrame({"guest": range(900), "town": ["Arles", "Bern", "Arles"] * 300})
+    >>> unit = sd.PrivacyUnit("guest", max_rows=1)
+    >>> session = sd.Session(visits, unit=unit, entropy=sd.Seeded(7))
+    >>> towns = session.histogram("town", epsilon=1, domain=["Arles", "Bern", "Como"])
+    >>> [row.item for row in towns if row.low > 100]
+    ['Arles', 'Bern']
+    """
 
     name: ClassVar[str] = "histogram"
+    kept: ClassVar[tuple[str, ...]] = ("item", "where", "simultaneous")
 
-    item: str = parameter(checked_later, "Column of labels.")
+    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(checked_later, "Which labels are counted.")
+    domain: Any = parameter(checked_later, "Which labels are counted.", more="As for `top_k`.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
-    bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
+    bounds: tuple[Number, Number] | None = parameter(
+        checked_bounds, _BOUNDS_MEAN, more=_BOUNDS_MORE, default=None
+    )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
-    noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
+    noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, more=_NOISE_MORE, default=None
+    )
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
@@ -178,12 +216,17 @@ def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogra
 class _NumberRequest(Request[Count]):
     """One number: how many there are."""
 
+    kept: ClassVar[tuple[str, ...]] = ("where",)
     counted: ClassVar[Literal["rows", "units"]]
 
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
-    bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
-    noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
+    bounds: tuple[Number, Number] | None = parameter(
+        checked_bounds, _BOUNDS_MEAN, more=_BOUNDS_MORE, default=None
+    )
+    noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, more=_NOISE_MORE, default=None
+    )
 
     def steps(self, table: Table) -> Steps[Count]:
         """Measure one number."""
@@ -221,7 +264,34 @@ def _build_count(fresh: Value, *, capped: bool) -> Count:
 
 @final
 class CountRequest(_NumberRequest):
-    """The number of rows."""
+    """Release the number of rows.
+
+    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
+
+    Returns
+    -------
+    Count
+        With estimate, low, high, true_low, true_high, standard_error.
+
+    Raises
+    ------
+    UnboundedContribution
+        If nothing bounds the rows of one unit.
+    InvalidParameter
+        Before the charge, also if the bounds are less apart than one unit can move the count.
+    UnsafePredicate, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> frame = pl.DataFrame({"x": [1] * 40})
+    >>> session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> rows = session.count(epsilon=1, bounds=(0, 100))
+    >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
+    ([-0.58, 100.58], True)
+    """
 
     name: ClassVar[str] = "count"
     counted: ClassVar[Literal["rows", "units"]] = "rows"
@@ -229,7 +299,29 @@ class CountRequest(_NumberRequest):
 
 @final
 class CountUnitsRequest(_NumberRequest):
-    """The number of distinct units."""
+    """Release the number of distinct units, such as persons.
+
+    A unit counts once, however many rows it has.
+
+    Returns
+    -------
+    Count
+        As of `count`.
+
+    Raises
+    ------
+    InvalidParameter, UnsafePredicate, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `count`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"] * 100})
+    >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+    >>> session.count_distinct_units(epsilon=8).estimate
+    3.0
+    """
 
     name: ClassVar[str] = "count_distinct_units"
     counted: ClassVar[Literal["rows", "units"]] = "units"

@@ -22,9 +22,8 @@ from sordino.receipt import Receipt
 from sordino.releases import Values
 from sordino.remnants import no_remnants
 from sordino.results import describe, describe_alone
-from sordino.session.asked import AskedBefore
 from sordino.session.batch import Pending
-from sordino.session.keeping import Payments
+from sordino.session.log import ChargeRegistry, RequestLog
 from sordino.session.request import (
     Charged,
     Payer,
@@ -55,12 +54,15 @@ class Started(Generic[R]):
         It goes on once it is charged.
     request : Request
         What it is a release of.
+    progress : callable or None
+        Called with percentages while the engine works.
     """
 
     name: str
     reservation: Reservation
     steps: Steps[R]
     request: Request[R]
+    progress: Progress | None
 
 
 @final
@@ -109,7 +111,7 @@ class Desk:
         # How a source of texts is written: what is kept says it to whoever reads it again.
         self.form = form or CsvFormat()
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
-        self.payments, self.asked = Payments(), AskedBefore()
+        self.payments, self.asked = ChargeRegistry(), RequestLog()
         self._salt: bytes | None = None
 
     @contextmanager
@@ -152,17 +154,15 @@ class Desk:
         `before` is what stands before it in its batch.
         """
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
-        return Started(request.name, next(steps), steps, request)
+        return Started(request.name, next(steps), steps, request, request.progress)
 
     @no_remnants
-    def run(
-        self, asked: Sequence[tuple[Started[Any], Progress | None]], errand: Errand | None = None
-    ) -> list[Any]:
+    def run(self, asked: Sequence[Started[Any]], errand: Errand | None = None) -> list[Any]:
         """Charge everything, then let one after the other read and release.
 
         With an `errand` the ledger has its name and its run, and takes each run once.
         """
-        parts, label, detail = self._describe([started for started, _ in asked])
+        parts, label, detail = self._describe(asked)
         run = None
         if errand is not None:
             label, run, detail = errand.label, errand.run, errand.detail | detail
@@ -171,7 +171,7 @@ class Desk:
             # One for all: what was kept of a batch is found under one id.
             receipt = payer.receipt
             self.payments.note(receipt, payer)
-            return [self._finish(started, payer, receipt, progress) for started, progress in asked]
+            return [self._finish(started, payer, receipt) for started in asked]
 
     def preview(self, asked: Sequence[Started[Any]]) -> Preview | None:
         """Return what the account would say of these charged together; None if nobody pays.
@@ -259,7 +259,7 @@ class Desk:
             )
         return read_again(sheet, self.source, self.unit, self.form, key)
 
-    def _finish(self, started: Started[R], payer: Payer, receipt: Receipt, progress: Progress | None) -> R:
+    def _finish(self, started: Started[R], payer: Payer, receipt: Receipt) -> R:
         """Let a release that is charged read and release.
 
         The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
@@ -270,7 +270,7 @@ class Desk:
         DataSourceError
             If anything fails.
         """
-        charged = Charged(payer, self.entropy, progress)
+        charged = Charged(payer, self.entropy, started.progress)
         try:
             started.steps.send(charged)
         except StopIteration as end:
@@ -394,7 +394,7 @@ class _InBatch:
         return None if price is None else price.after(self.parts)
 
     @property
-    def asked(self) -> AskedBefore:
+    def asked(self) -> RequestLog:
         return self.desk.asked
 
     def recall(self, key: str, part: int) -> Any:
@@ -425,18 +425,18 @@ class Batch:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.asked: list[tuple[Started[Any], Progress | None, Pending]] = []
+        self.asked: list[tuple[Started[Any], Pending]] = []
 
     def __repr__(self) -> str:
-        return f"Batch({', '.join(started.name for started, _, _ in self.asked)})"
+        return f"Batch({', '.join(started.name for started, _ in self.asked)})"
 
     @property
     def cost(self) -> Cost:
         """What all of it costs together."""
-        return add_costs(started for started, _, _ in self.asked)
+        return add_costs(started for started, _ in self.asked)
 
-    def add(self, started: Started[Any], progress: Progress | None) -> Pending:
+    def add(self, started: Started[Any]) -> Pending:
         """Take one more release."""
         pending = Pending()
-        self.asked.append((started, progress, pending))
+        self.asked.append((started, pending))
         return pending

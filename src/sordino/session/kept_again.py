@@ -24,33 +24,15 @@ from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import parameters
 from sordino.session.again import Base, Clips, Known, is_named
-from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
+from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row
-from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
+from sordino.session.releases import RELEASES
 from sordino.sheet import Sheet
 
 FORM = 1
 """The number of the form of what is said here; one of a higher number is refused, not guessed at."""
-_REQUESTS: dict[str, Any] = {
-    one.name: one
-    for one in (
-        CountRequest,
-        CountUnitsRequest,
-        HistogramRequest,
-        SumRequest,
-        MeanRequest,
-        VarianceRequest,
-    )
-}
 _FIGURES: dict[str, Any] = {one.__name__: one for one in (ClippedSum, ClippedMean, ClippedVariance)}
 _LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
-# Of a request: what is said of it, beside its labels, its budget and what its clips say.
-_SAID = {
-    "count": ("where",),
-    "count_distinct_units": ("where",),
-    "histogram": ("item", "where", "simultaneous"),
-}
-_OF_COLUMN = ("column", "where", "by", "groups_per_unit", "strict_types")
 _FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)
 # Noise of other laws is released by nothing here; beyond these numbers floats have no digits for it.
 _LEAST_RATE, _LEAST_STEP = Fraction(1, 1 << 90), Fraction(1, 1 << 900)
@@ -77,13 +59,12 @@ def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, for
     request = known.base.request
     if is_named(getattr(request, "domain", None)):
         return sheet
-    names = _SAID.get(request.name, _OF_COLUMN)
     said = {
         "form": FORM,
         "unit": {"column": unit.column, "adjacency": unit.adjacency, "max_rows": unit.max_rows},
         "text": _write_form(form),
         "types": _list_types(source, request, unit),
-        "request": {"name": request.name} | {name: getattr(request, name) for name in names},
+        "request": {"name": request.name} | {name: getattr(request, name) for name in request.kept},
         "labels": None if set(known.rows[0]) == {0} else list(known.rows[0]),
         "clips": _write_clips(known.base.clips, list(known.rows[0])),
         "looks": [_write_look(rows) for rows in known.rows],
@@ -248,8 +229,8 @@ def _read_form(said: Mapping[str, Any]) -> CsvFormat:
 def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     """Return what asks again, and the labels of the rows."""
     asked, labels = dict(said["request"]), said["labels"]
-    kind = _REQUESTS[asked.pop("name")]
-    if set(asked) != set(_SAID.get(kind.name, _OF_COLUMN)):
+    kind: Any = RELEASES[asked.pop("name")].request
+    if not kind.kept or set(asked) != set(kind.kept):
         _refuse()
     listed = labels is None or (
         isinstance(labels, list)
@@ -261,7 +242,7 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     clips, more = _read_clips(said["clips"], labels)
     # Labels are those of a histogram, or of groups; clips those of a column.
     labelled = asked["by"] is not None if "by" in asked else kind is HistogramRequest
-    if (clips is None) != (kind.name in _SAID) or (labels is not None) != labelled:
+    if (clips is None) == ("column" in kind.kept) or (labels is not None) != labelled:
         _refuse()
     if clips is not None:
         more |= {"numbers_share": 0}

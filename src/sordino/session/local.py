@@ -166,19 +166,65 @@ def build_reports(
 
 @final
 class RandomizeRequest(Request[Values | Reported]):
-    """One report for every record of a column, each with noise of its own."""
+    """Release one report for every record of a column, each with noise of its own: local privacy.
+
+    The number of records and their order are public, and with a unit column which of them are of one unit;
+    the unit's adjacency must be "replace-one". No record is dropped. One without a number counts as the
+    middle of the range, and so do those of a unit after its first `max_rows`, and those without a unit.
+    Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
+
+    Returns
+    -------
+    Values, or Reported with `write`
+        The reports, in the order of the records.
+
+    Raises
+    ------
+    InvalidParameter, UnboundedContribution
+        Before the charge, also for sources without an order (a server, a relation).
+    BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> ages = pl.DataFrame({"age": [20 + i % 60 for i in range(1000)]})
+    >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(adjacency="replace-one"), entropy=sd.Seeded(7))
+    >>> reports = session.randomize("age", lower=0, upper=100, epsilon=2)
+    >>> reports.values.shape, reports.cost
+    ((1000,), Pure(epsilon=2))
+    """
 
     name: ClassVar[str] = "randomize"
+    not_in_studies: ClassVar[str] = "is as long as the table and cannot be kept: use `sordino randomize`"
 
     # `CompositeMechanism` checks these, as it does for everybody.
-    column: str = parameter(checked_later, "Column of numbers.")
+    column: str = parameter(
+        checked_later,
+        "Column of numbers.",
+        more="Of a CSV source the texts are read as numbers, and every line is a record.",
+        kw_only=False,
+    )
     lower: Number = parameter(checked_later, "Public lower end of the numbers.")
     upper: Number = parameter(checked_later, "Public upper end of the numbers.")
-    epsilon: Number = parameter(checked_later, "Budget of each report.")
-    activation: str = parameter(checked_later, "Shape of the noise.", default="mixture")
+    epsilon: Number = parameter(
+        checked_later,
+        "Budget of each report.",
+        more="In (0, 20]. The release costs a unit with M records M times as much.",
+    )
+    activation: str = parameter(
+        checked_later,
+        "Shape of the noise.",
+        more='As for `CompositeMechanism`; "mixture" has the least variance at the worst value.',
+        default="mixture",
+    )
     tuned_for: str | Number = parameter(checked_later, "What the noise is best for.", default="worst")
     write: Write | None = parameter(
-        checked_later, "Handed the reports of each block, which are not kept then.", default=None
+        checked_later,
+        "Handed the reports of each block, which are not kept then.",
+        more="Memory stays constant then, but for a count for each unit of a column.",
+        default=None,
     )
 
     def steps(self, table: Table) -> Steps[Values | Reported]:

@@ -88,7 +88,14 @@ def _accept_share_or_none_of_it(name: str, value: Any) -> Any:
 class ColumnRequest(Request[R]):
     """Figures of a column of numbers: of all rows, or of each group with noise of its own."""
 
-    column: str = parameter(checked_later, "Column of numbers.")
+    kept: ClassVar[tuple[str, ...]] = ("column", "where", "by", "groups_per_unit", "strict_types")
+
+    column: str = parameter(
+        checked_later,
+        "Column of numbers.",
+        more="Whole numbers, decimals or floats; of a CSV source the texts are read as numbers.",
+        kw_only=False,
+    )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     # The estimator checks these, as it does for everybody.
     cap: Number = parameter(checked_later, "Public: as far up as anything goes; it can be generous.")
@@ -99,15 +106,28 @@ class ColumnRequest(Request[R]):
     by: str | None = parameter(
         checked_later, "Column of labels: one release for each label of the domain.", default=None
     )
-    domain: Any = parameter(checked_later, "The labels of the groups.", default=None)
+    domain: Any = parameter(
+        checked_later,
+        "The labels of the groups.",
+        more="A `Domain` or a list of labels; rows with other labels are dropped.",
+        default=None,
+    )
     groups_per_unit: int | None = parameter(
         checked_later,
         "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it may be in "
         "any, and max_rows is about all of them together.",
+        more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, and each "
+        "group has epsilon / G of the budget. Not given, each group has the noise of one in which all rows "
+        "of a unit are, and none is divided by the number of groups. That is better wherever rows of a unit "
+        "lie in several groups. Under replace-one both take half of epsilon. Labels that nobody listed need "
+        "a number here.",
         default=None,
     )
     most_groups: int | None = parameter(
-        OrNone(COUNT), "Where nobody listed the groups: find at most so many.", default=None
+        OrNone(COUNT),
+        "Where nobody listed the groups: find at most so many.",
+        more="With `Domain.unlisted`, on an account with a delta: those with the most units by noisy counts.",
+        default=None,
     )
     search_share: Number | None = parameter(
         OrNone(SHARE), "Share of epsilon that finds groups that nobody listed; 1/4 unless said.", default=None
@@ -116,6 +136,8 @@ class ColumnRequest(Request[R]):
         _accept_share_or_none_of_it,
         "Share of epsilon for how many rows held a number; where texts are read as numbers it is 1/20 unless "
         "said, else 0.",
+        more="In [0, 1); `numbers_share` of the release. Texts are those of a CSV column without a declared "
+        "type, and of every column of a pandas frame, in which one more row may turn numbers into texts.",
         default=None,
     )
     strict_types: bool = parameter(
@@ -313,12 +335,46 @@ def _list_several(_name: str, q: Any) -> Any:
 
 @final
 class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
-    """A quantile of a column of numbers, or several, without a range to guess."""
+    """Release a quantile of a column of numbers, or several, without a range to guess.
+
+    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (see
+    `groups_per_unit`), chosen by their ranks and a secret salt.
+
+    Rows without a number (NULL and NaN alike) do not count, and how many do is private. With `max_rows` they
+    are chosen like any other: one without a number takes a place of its unit.
+
+    Returns
+    -------
+    QuantileValue, QuantileValues or Groups
+        For one q, for several, or with `by`: rows with item and release.
+
+    Raises
+    ------
+    UnboundedContribution
+        Before the charge, if nothing bounds the rows of one unit, or its groups.
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
+    >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
+    True
+    """
 
     name: ClassVar[str] = "quantile"
+    # It is not measured again: what it releases is no noisy number.
+    kept: ClassVar[tuple[str, ...]] = ()
 
     # `Quantile` checks these, as it does for everybody.
-    q: Number | Sequence[Number] = parameter(_list_several, "Which quantiles, rising, such as 0.5,0.99.")
+    q: Number | Sequence[Number] = parameter(
+        _list_several,
+        "Which quantiles, rising, such as 0.5,0.99.",
+        more="A number in [0, 1], or a list of them, which are released together (`Quantiles`).",
+    )
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.01)
     size_hint: int | None = parameter(
         checked_later, "About how many rows count, as far as that is public.", default=None
@@ -326,6 +382,8 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     interval_share: Number | None = parameter(
         OrNone(SHARE),
         "Share of epsilon for an interval of each quantile, in the unit of the column.",
+        more="In (0, 1): `low` and `high` contain it with 95%. None: all of epsilon goes to the value, and "
+        "only its rank error is known.",
         default=0.5,
     )
     integer: bool = parameter(
@@ -362,10 +420,17 @@ class BoundedFigureRequest(ColumnRequest[R]):
     bounds: tuple[Number, Number] | None = parameter(
         checked_bounds,
         "Public range of the figure: it is published within a slightly wider one, without bias.",
+        more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` and `cap`, "
+        "which had better be close to the values, and rows are read once. The range of the release is "
+        "`output_range`; a figure beyond the declared one is moved to its nearer end by rule. Of a mean the "
+        "number of rows with a number must be public, and the output range tells it.",
         default=None,
     )
     noise: MeasureNoise | None = parameter(
-        OrNone(one_of("laplace", "gaussian")), f"Of the totals. {NOISE_MEANS}", default=None
+        OrNone(one_of("laplace", "gaussian")),
+        f"Of the totals. {NOISE_MEANS}",
+        more="As for `count`; the clip is found with pure noise always.",
+        default=None,
     )
 
     def steps(self, table: Table) -> Steps[Any]:
@@ -408,7 +473,33 @@ class BoundedFigureRequest(ColumnRequest[R]):
 
 @final
 class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
-    """The sum of a column of numbers."""
+    """Release the sum of a column of numbers without a bound to guess.
+
+    Where to clip is found privately, then the clipped rows are added. The rows are read once. Rows without
+    a number do not count. Which rows of a unit count is as for `quantile`. `lower` is at most 0: smaller
+    numbers count as this.
+
+    Returns
+    -------
+    ClippedValue, BoundedValue (with `bounds`) or Groups
+        With `by`: rows with item and release.
+
+    Raises
+    ------
+    UnboundedContribution
+        Before the charge, if nothing bounds the rows of one unit, or its groups.
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"amount": [20, 35, 50, 65, 80] * 400})
+    >>> session = sd.Session(orders, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> 90_000 < session.sum("amount", epsilon=1, lower=0, cap=1e6).estimate < 110_000
+    True
+    """
 
     name: ClassVar[str] = "sum"
 
@@ -419,7 +510,36 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
 @final
 class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
-    """The mean of a column of numbers."""
+    """Release the mean of a column of numbers without a bound to guess.
+
+    It is found as for `sum`, together with the number of rows with a number where that is private.
+
+    Rows without a number do not count, and how many do is private, under replace-one as well. Only where no
+    row can be without one it is public, and there is less noise: replace-one, each row a unit, no `where`, no
+    `by`, and a column of whole numbers that a table of PostgreSQL or DuckDB declares NOT NULL. `lower` may be
+    any number below the cap: the closer to the values, the less noise.
+
+    Returns
+    -------
+    ClippedValue, BoundedValue (with `bounds`) or Groups
+        With `by`: rows with item and release.
+
+    Raises
+    ------
+    UnboundedContribution
+        Before the charge, if nothing bounds the rows of one unit, or its groups.
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> ages = pl.DataFrame({"age": [20, 35, 50, 65, 80] * 400})
+    >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> 45 < session.mean("age", epsilon=1, lower=0, cap=1000).estimate < 55
+    True
+    """
 
     name: ClassVar[str] = "mean"
 
@@ -430,7 +550,32 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
 @final
 class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
-    """The variance and the standard deviation of a column of numbers."""
+    """Release the variance and the standard deviation of a column without a bound to guess.
+
+    It is found as for `mean`, from totals of squares under one charge. Rows without a number do not count.
+
+    Returns
+    -------
+    VarianceValue or Groups
+        With `by`: rows with item and release.
+
+    Raises
+    ------
+    UnboundedContribution
+        Before the charge, if nothing bounds the rows of one unit, or its groups.
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> ages = pl.DataFrame({"age": [20, 35, 50, 65, 80] * 400})
+    >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> spread = session.variance("age", epsilon=1, lower=0, cap=1000)
+    >>> 15 < spread.standard_deviation < 27
+    True
+    """
 
     name: ClassVar[str] = "variance"
 

@@ -125,15 +125,81 @@ class Remeasured(Release):
 
 @final
 class RemeasureRequest(Request[Remeasured]):
-    """The answers of an earlier release, measured once more with noise of its own."""
+    """Measure the answers of an earlier release once more, and put both measurements together.
+
+    The same question is asked again: rows are read again, and the noise is new. It costs what a release
+    of its own costs. Of a sum, a mean or a variance the clip stays as it was found, and all of epsilon
+    goes to the figure.
+
+    Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
+    because of what the first look said has chosen by its noise, and no interval around that mean holds:
+    so the interval is that of the new look alone, and the estimate is moved into it. If it was settled
+    before the first look that there would be both, and what is spent on each, say `planned=True`: then it
+    is that of all looks together, from the exact law of their noise.
+
+    Returns
+    -------
+    Remeasured
+        Its `cost` is that of this look, `total` that of all. The ledger has, with the charge, the id of
+        the charge of the earlier release (`remeasures`).
+
+    Raises
+    ------
+    InvalidParameter
+        If the release is not such a release of this session, or was kept without what measures it again.
+        Before the charge.
+    LedgerError
+        If the ledger has no such release, or its history does not hold. Before the charge.
+    BudgetExceeded, LedgerConflict
+        Before anything is read.
+
+    Notes
+    -----
+    Rows that came or went since the earlier look are counted, or not, by the new one alone. With
+    `max_rows` each look chooses anew which rows of a unit count.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> visits = pl.DataFrame({"guest": range(900), "town": ["Arles", "Bern", "Como"] * 300})
+    >>> unit, towns = sd.PrivacyUnit("guest", max_rows=1), ["Arles", "Bern", "Como"]
+    >>> session = sd.Session(visits, unit=unit, entropy=sd.Seeded(7))
+    >>> rough = session.histogram("town", epsilon=0.5, domain=towns)
+    >>> again = session.remeasure(rough, epsilon=1)
+    >>> again.cost.pure(), again.total.pure()
+    (Fraction(1, 1), Fraction(3, 2))
+    >>> round(rough.standard_error, 2), round(again.standard_error, 2)
+    (2.8, 1.22)
+    """
 
     name: ClassVar[str] = "remeasure"
+    not_in_studies: ClassVar[str] = "looks again at a release that was made: use `sordino remeasure`"
 
-    release: Any = parameter(checked_later, "A release of this session, or the id of one that is kept.")
+    release: Any = parameter(
+        checked_later,
+        "A release of this session, or the id of one that is kept.",
+        more="With Laplace or Gaussian noise that has not selected, and not within bounds: a `Count`, "
+        "`Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or `Remeasured`. Of a top k the "
+        "items that were selected are measured. A text is the id of a charge whose release the ledger has "
+        "kept (`keep`), also by another process: then this session must be about the same unit, and columns "
+        "of the same types.",
+        kw_only=False,
+    )
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
     noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
-    planned: bool = parameter(TRUTH, "Whether all looks were settled before the first one.", default=False)
-    part: int = parameter(COUNT, "Which release of a batch that is kept under this id.", default=1)
+    planned: bool = parameter(
+        TRUTH,
+        "Whether all looks were settled before the first one.",
+        more="Say True only if they were settled before the first one was seen. Not of a variance.",
+        default=False,
+    )
+    part: int = parameter(
+        COUNT,
+        "Which release of a batch that is kept under this id.",
+        more="From 1, as `Ledger.read_release` has it.",
+        default=1,
+    )
 
     def steps(self, table: Table) -> Steps[Remeasured]:
         """Ask the same question again, then put both measurements together."""

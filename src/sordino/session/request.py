@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 from sordino.constraints import FINITE, exact, shown, to_fraction
 from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
-from sordino.declared import Declared
+from sordino.declared import Declared, parameter
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.grid import check_rates_from
@@ -70,7 +70,7 @@ class Table(Protocol):
 
     @property
     def asked(self) -> Any:
-        """Which requests made the releases of this session (`AskedBefore`)."""
+        """Which requests made the releases of this session (`RequestLog`)."""
         ...
 
     def recall(self, key: str, part: int) -> Any:
@@ -235,11 +235,31 @@ Steps = Generator[Reservation, Charged, T]
 """A thread that yields a reservation, goes on once that is charged, and returns something."""
 
 
+def checked_later(_name: str, value: Any) -> Any:
+    """Keep a parameter that is checked against the columns of the table, or by a mechanism."""
+    return value
+
+
 class Request(Declared, Generic[R]):
     """One release of a session: its public parameters, checked when it is made, and its steps."""
 
     name: ClassVar[str]
     """What users and the ledger call it; messages about a parameter begin with it."""
+    chooses: ClassVar[bool] = False
+    """Whether items are chosen, so that the choice can be right or wrong."""
+    not_in_studies: ClassVar[str] = ""
+    """Why no study can make it; empty where one can."""
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are kept with a release so that it can be measured again; none where it cannot."""
+
+    progress: Progress | None = parameter(
+        checked_later, "Called with percentages while the engine works.", default=None, last=True
+    )
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # An error about the arguments names the method that was called.
+        cls.__init__.__qualname__ = f"Session.{getattr(cls, 'name', cls.__name__)}"
 
     def __post_init__(self) -> None:
         # Before anything is made of them: what a figure is computed with are floats, sooner or later.
@@ -275,11 +295,6 @@ class Request(Declared, Generic[R]):
 
 
 # ---- rules of parameters ----------------------------------------------------------------------------------
-
-
-def checked_later(_name: str, value: Any) -> Any:
-    """Keep a parameter that is checked against the columns of the table, or by a mechanism."""
-    return value
 
 
 def checked_bounds(name: str, bounds: Any) -> Any:

@@ -38,6 +38,7 @@ from sordino.session.noise_choice import (
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
+    R,
     Request,
     Reservation,
     Steps,
@@ -51,35 +52,97 @@ from sordino.session.request import (
     places,
     size_of,
 )
-from sordino.session.results import TopItems, TopSetItems
+from sordino.session.results import TopItems
 from sordino.session.top_histogram import is_by_histogram, release_by_histogram
 from sordino.session.top_rows import build_top
-from sordino.session.top_set import check_set, release_set
 from sordino.session.top_unlisted import release_unlisted
 
 
+class SelectionRequest(Request[R]):
+    """Some items of a domain, chosen by how many units touch them, with estimates and intervals."""
+
+    chooses: ClassVar[bool] = True
+
+    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    k: int = parameter(
+        COUNT, "How many items.", more="At most the size of the domain, and of a range at most 2^20."
+    )
+    epsilon: Number = parameter(
+        POSITIVE,
+        "Budget of this release.",
+        more="`selection_share` of it chooses the items, the rest measures them.",
+    )
+    domain: Any = parameter(
+        checked_later,
+        "Which labels can be released.",
+        more="A `Domain` or a list of labels. Items of the domain that the data lack take part with count 0; "
+        "other labels are dropped.",
+    )
+    where: str | None = parameter(
+        checked_later, "A row predicate.", more="See docs/decisions/0005-predicates.md.", default=None
+    )
+    measure_noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
+    )
+    simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
+
+    def ask(self, table: Table) -> CountQuestion:
+        """Return the question, once it is known that there may be so many items."""
+        question = ask_items(table, self.name, self.item, self.domain, self.where)
+        size = size_of(question.domain)
+        if size is not None and self.k > size:
+            raise InvalidParameter(
+                f"{self.name}.k must be at most the size of the domain, {size}; got {self.k}."
+            )
+        check_listable(f"{self.name}.k", self.k, question.domain)
+        return question
+
+
 @final
-class TopKRequest(Request[TopItems | TopSetItems]):
-    """The `k` items of a public domain that the most units touch, with estimates and intervals.
+class TopKRequest(SelectionRequest[TopItems]):
+    """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
 
-    Where a unit has few items the best of a noisy histogram are released: `session/top_histogram.py`. Else
-    they are selected with gaps, and then measured.
+    With a threshold only items that lie above it are released, at most `k`; of what selects them the unspent
+    part returns to a pure ledger. If there is none, nothing is measured, and that part returns as well.
 
-    With a threshold the selection says how many there are. The measurement is chosen after that, for so many
-    items, and stays within what was reserved for it: an adaptive choice between mechanisms of the same
-    epsilon, made by what was released before.
+    Returns
+    -------
+    TopItems
+        Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured, combined,
+        order_unclear.
+
+    Raises
+    ------
+    InvalidParameter, UnsafePredicate, UnknownDomain
+        Before the charge, about public parameters.
+    BudgetExceeded, LedgerConflict
+        Before any row is read.
+    DataSourceError
+        One constant sentence if the engine fails after the charge.
+
+    Notes
+    -----
+    Where a unit has few items the best of a noisy histogram are released. Else they are selected with gaps,
+    and then measured. With a threshold the selection says how many there are. The measurement is chosen after
+    that, for so many items, and stays within what was reserved for it: an adaptive choice between mechanisms
+    of the same epsilon, made by what was released before.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+    >>> top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
+    >>> [row.item for row in top]
+    ['tea']
     """
 
     name: ClassVar[str] = "top_k"
 
-    item: str = parameter(checked_later, "Column of labels.")
-    k: int = parameter(COUNT, "How many items.")
-    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(checked_later, "Which labels can be released.")
     threshold: Number | None = parameter(
         OrNone(FINITE), "Only items above this public threshold: K at most.", default=None
     )
-    where: str | None = parameter(checked_later, "A row predicate.", default=None)
     selection_share: Number | None = parameter(
         # What it may be depends on what is asked for: see `derive`.
         checked_later,
@@ -91,38 +154,33 @@ class TopKRequest(Request[TopItems | TopSetItems]):
         OrNone(one_of("exponential", "laplace", "gumbel")),
         "Of the selection: exponential (one-sided) or laplace, both pure, with gaps; or gumbel, without. If "
         "nothing is said, what the account gets more from.",
+        more="Gumbel noise selects better for what is paid on an account with a delta, and on a zCDP "
+        "account.",
         default=None,
     )
-    measure_noise: MeasureNoise | None = parameter(
-        OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
-    )
-    simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
-    as_set: bool = parameter(
-        TRUTH,
-        "Choose the set of the K at once, without order and gaps: docs/how-to/choose-a-selection.md.",
-        default=False,
-    )
-
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
         "gaps: select, then measure; histogram: count all with noise, then take the best, for units with few "
         "items. If nothing is said, what confuses items less.",
+        more="The noise of a selection grows with k, that of a histogram with how many items a unit counts "
+        "for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where each row is a unit), "
+        "the size of the domain and the selection share.",
         default=None,
     )
-
     kth_count: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
         "Where nobody listed the labels: about how large the K-th count is, a public guess, by which the way "
         "to find them is chosen.",
+        more="Such as that of last year's release. Of the ways that would find it the one with the least "
+        "noise is taken; without a guess, the one with the least threshold and noise together. `why` of the "
+        "release tells.",
         default=None,
     )
 
     def derive(self) -> None:
         """Check what several parameters must satisfy together."""
-        if self.as_set:
-            check_set(self)
         if self.selection_share is not None:
-            whole = self.as_set or is_unlisted(self.domain)
+            whole = is_unlisted(self.domain)
             (WHOLE_SHARE if whole else SHARE)("top_k.selection_share", self.selection_share)
         if self.kth_count is not None and not is_unlisted(self.domain):
             raise InvalidParameter(
@@ -148,27 +206,15 @@ class TopKRequest(Request[TopItems | TopSetItems]):
         return {
             "item": self.item,
             "k": self.k,
-            "set": self.as_set or None,
             "threshold": None if self.threshold is None else to_fraction(self.threshold),
             "kth_count": None if self.kth_count is None else to_fraction(self.kth_count),
             "where": self.where,
         }
 
-    def ask(self, table: Table) -> CountQuestion:
-        """Return the question, once it is known that there may be so many items."""
-        question = ask_items(table, self.name, self.item, self.domain, self.where)
-        size = size_of(question.domain)
-        if size is not None and self.k > size:
-            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {self.k}.")
-        check_listable("top_k.k", self.k, question.domain)
-        return question
-
-    def steps(self, table: Table) -> Steps[TopItems | TopSetItems]:
-        """Choose with gaps, or a set, then measure what was chosen."""
+    def steps(self, table: Table) -> Steps[TopItems]:
+        """Choose with gaps, then measure what was chosen."""
         if is_unlisted(self.domain):
             return (yield from release_unlisted(self, table))
-        if self.as_set:
-            return (yield from release_set(self, table))
         k = self.k
         question = self.ask(table)
         if is_by_histogram(self, table, question):

@@ -141,7 +141,6 @@ def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
 def _check_request(request: TopKRequest) -> None:
     """Refuse what a search for labels has not."""
     for name, given, why in (
-        ("as_set", request.as_set or None, "a set is of labels that are listed"),
         ("noise", "gumbel" if request.noise == "gumbel" else None, "a threshold is part of the search"),
         (
             "noise",

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from sordino.constraints import did_you_mean, say_unknown_key, shown
 from sordino.data import Domain
+from sordino.declared import list_parameters
 from sordino.errors import InvalidParameter
+from sordino.session.releases import RELEASES
 from sordino.session.request import Request
-
-_HOMES = {
-    "count": ("counts", "CountRequest"),
-    "count_distinct_units": ("counts", "CountUnitsRequest"),
-    "histogram": ("counts", "HistogramRequest"),
-    "top_k": ("top_k", "TopKRequest"),
-    "above": ("above", "AboveRequest"),
-    "quantile": ("numbers", "QuantileRequest"),
-    "sum": ("numbers", "SumRequest"),
-    "mean": ("numbers", "MeanRequest"),
-    "variance": ("numbers", "VarianceRequest"),
-}
-"""Each kind with its module and its class: what `Session.<kind>` asks for. Counts need not load numbers."""
-
-NOT_IN_STUDIES = {
-    "randomize": "is as long as the table and cannot be kept: use `sordino randomize`",
-    "remeasure": "looks again at a release that was made: use `sordino remeasure`",
-}
-"""Requests of a session that no study makes, with the reason."""
 
 NONE = "none"
 """What stands for None in a file, which has no word for it."""
@@ -41,8 +23,8 @@ _BESIDE = {"file": ("column", "header"), "sql": ("files",)}
 
 
 def list_kinds() -> list[str]:
-    """Return the names of all kinds."""
-    return list(_HOMES)
+    """Return the names of all kinds: those of the methods of a session."""
+    return [name for name, release in RELEASES.items() if not release.request.not_in_studies]
 
 
 def find_kind(name: Any) -> type[Request[Any]]:
@@ -53,26 +35,30 @@ def find_kind(name: Any) -> type[Request[Any]]:
     InvalidParameter
         If there is none of that name.
     """
-    if isinstance(name, str) and name in NOT_IN_STUDIES:
-        raise InvalidParameter(f"kind must be one that a study can make; {name} {NOT_IN_STUDIES[name]}.")
-    if not isinstance(name, str) or name not in _HOMES:
-        hint = did_you_mean(name, _HOMES) or f" Known: {', '.join(_HOMES)}."
+    if not isinstance(name, str) or name not in RELEASES:
+        kinds = list_kinds()
+        hint = did_you_mean(name, kinds) or f" Known: {', '.join(kinds)}."
         raise InvalidParameter(f"kind must be what a session can release; got {shown(name)}.{hint}")
-    module, request = _HOMES[name]
-    found: type[Request[Any]] = getattr(import_module(f"sordino.session.{module}"), request)
+    found = RELEASES[name].request
+    if found.not_in_studies:
+        raise InvalidParameter(f"kind must be one that a study can make; {name} {found.not_in_studies}.")
     return found
 
 
-def list_parameters(kind: type[Request[Any]]) -> dict[str, str]:
-    """Return the parameters of a kind with what they mean, those that must be given first."""
-    listed = fields(cast("Any", kind))
-    ordered = sorted(listed, key=lambda one: one.default is not MISSING)
-    return {one.name: one.metadata["meaning"] for one in ordered}
+def list_known(kind: type[Request[Any]]) -> dict[str, str]:
+    """Return what a study may say of a kind with what it means, what must be given first."""
+    listed = sorted(_list_said(kind), key=lambda one: one.default is not MISSING)
+    return {one.name: one.metadata["meaning"] for one in listed}
 
 
 def list_required(kind: type[Request[Any]]) -> list[str]:
     """Return the parameters of a kind that must be given."""
-    return [one.name for one in fields(cast("Any", kind)) if one.default is MISSING]
+    return [one.name for one in _list_said(kind) if one.default is MISSING]
+
+
+def _list_said(kind: type[Request[Any]]) -> list[Field[Any]]:
+    # What a program is told meanwhile is nothing that a file can say.
+    return [one for one in list_parameters(kind) if one.name != "progress"]
 
 
 def build_request(
@@ -98,7 +84,7 @@ def build_request(
     """
     given = {
         one.name: _read_value(one.name, said[one.name], str(one.type), folder)
-        for one in fields(cast("Any", kind))
+        for one in _list_said(kind)
         if one.name in said
     }
     missing = [name for name in list_required(kind) if name not in given and name != "epsilon"]

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 from sordino.constraints import WHOLE_SHARE, to_fraction
 from sordino.session.request import Request
 from sordino.study.document import Document
-from sordino.study.kinds import build_request, find_kind, list_parameters, read_domain
+from sordino.study.kinds import build_request, find_kind, list_known, read_domain
 from sordino.study.outlook import OUTLOOK, Outlook, read_outlook
 from sordino.study.tables import NAME, BudgetTable, guard, say_beyond
 
@@ -82,7 +82,7 @@ def _read_release(
 ) -> StudyRelease:
     place = ("release", number)
     kind = guard(document, (*place, "kind"), lambda: find_kind(said.get("kind")))
-    known = [*_ABOUT_RELEASE, *OUTLOOK, *list_parameters(kind)]
+    known = [*_ABOUT_RELEASE, *OUTLOOK, *list_known(kind)]
     document.check_keys(said, place, known, f"A release of kind {kind.name!r}")
     name = guard(document, (*place, "name"), lambda: NAME("release.name", said.get("name")))
     given = [key for key in _AMOUNTS if key in said]
@@ -97,7 +97,7 @@ def _read_release(
         share = guard(document, (*place, "share"), lambda: WHOLE_SHARE("release.share", said["share"]))
         epsilon = budget.find_epsilon(to_fraction(share))
     asked = _ANY_EPSILON if "goal" in said else epsilon
-    if "domain" in said and "domain" in list_parameters(kind):
+    if "domain" in said and "domain" in list_known(kind):
         # By itself first, so that what is wrong with it has its own line.
         guard(document, (*place, "domain"), lambda: read_domain(said["domain"], folder))
     request = guard(document, place, lambda: build_request(kind, said, asked, folder))

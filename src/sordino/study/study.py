@@ -446,7 +446,10 @@ class Study:
                 self._key(run),
                 {"study": about | ({"reached": reached} if reached else {})},
             )
-            asked = [(one.started, self._watch(number, progress)) for number, one in enumerate(ready)]
+            asked = [
+                replace(one.started, progress=self._watch(number, progress))
+                for number, one in enumerate(ready)
+            ]
             made = desk.run(asked, errand)
         sheets = [
             make_study_sheet(

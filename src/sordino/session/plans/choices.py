@@ -26,7 +26,7 @@ def simulate_choice(request: Any, draw: Draw, wanted: int) -> Chances:
 
     Parameters
     ----------
-    request : TopKRequest or AboveRequest
+    request : TopKRequest, TopSetRequest or AboveRequest
         What is asked for.
     draw : Draw
         What chose in a dry run: the mechanism, and the counts.
@@ -69,7 +69,7 @@ def _play(request: Any, draw: Draw, wanted: int) -> Chances:
         found = draw.mechanism.release(draw.answers, entropy=noise, **draw.more)
         labels = getattr(found, "labels", None)
         named = found.indices.tolist() if labels is None else list(labels)
-        if request.name == "top_k":
+        if request.name != "above":
             # What counts all labels that nobody listed names the best of them first.
             named = named[: request.k]
         good = sum(count_of.get(one, 0) >= right.least for one in named)
@@ -87,8 +87,9 @@ def _play(request: Any, draw: Draw, wanted: int) -> Chances:
 def _find_right(request: Any, counts: list[int]) -> _Right:
     """Return which items a release without noise would name."""
     ordered = sorted(counts, reverse=True)
-    if request.threshold is not None:
-        floor = float(to_fraction(request.threshold))
+    threshold = getattr(request, "threshold", None)
+    if threshold is not None:
+        floor = float(to_fraction(threshold))
         ordered = [count for count in ordered if count >= floor]
         if request.name == "above":
             # A sparse vector stops after so many, whichever they are.

@@ -201,7 +201,7 @@ class Planner:
 
     def _choose(self, run: DryRun, runs: Runs) -> tuple[PlannedChoice, ...]:
         """Return how likely the right items are named, for each assumption; none where nothing is chosen."""
-        if run.request.name not in {"top_k", "above"}:
+        if not run.request.chooses:
             return ()
         choices = []
         for answers in runs.assumed.answers:

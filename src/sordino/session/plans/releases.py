@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, final
+from types import MethodType
+from typing import TYPE_CHECKING, Any, final
 
 from sordino.data import CsvFormat
 from sordino.errors import InvalidParameter
@@ -13,8 +15,8 @@ from sordino.remnants import no_remnants
 from sordino.session.desk import Desk, Started
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
+from sordino.session.releases import RELEASES
 from sordino.session.request import Request
-from sordino.session.session import Session
 
 ANY_EPSILON = Fraction(1)
 """Stands for the epsilon of a request for which one is looked for."""
@@ -22,9 +24,18 @@ ANY_EPSILON = Fraction(1)
 
 @final
 class Plans:
-    """Plans of the releases of one session; `Session.plan` makes it."""
+    """Plans of the releases of one session; `Session.plan` makes it.
+
+    It has a method for each release of a session, with the same name.
+    """
 
     __slots__ = ("_planner",)
+
+    # Each method is made from the request of its release, below.
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Plan]:
+            """Return the method of a release."""
 
     def __init__(self, desk: Desk, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
         self._planner = Planner(desk, form, before)
@@ -33,78 +44,73 @@ class Plans:
         return "Plans()"
 
     @no_remnants
-    def _make(
-        self,
-        name: str,
-        given: tuple[Any, ...],
-        asked: dict[str, Any],
-    ) -> Plan:
-        """Return the plan of a release of this name."""
+    def _make(self, kind: type[Request[Any]], given: tuple[Any, ...], asked: dict[str, Any]) -> Plan:
+        """Return the plan of a release of this kind."""
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}
         goal = asked.pop("goal", None)
         if goal is None:
-            return self._planner.make(self._planner.settle(_capture(name, given, asked)), **own)
-        wish = parse_goal(name, goal)
+            return self._planner.make(self._planner.settle(kind(*given, **asked)), **own)
+        wish = parse_goal(kind.name, goal)
         if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
             raise InvalidParameter(
-                f"{name}.goal takes the place of epsilon, which is looked for; got both. Leave one of them "
-                "out."
+                f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. Leave one of "
+                "them out."
             )
-        return self._planner.seek(self._planner.settle(_capture(name, given, asked)), wish, **own)
-
-    def top_k(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.top_k`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("top_k", given, asked)
-
-    def above(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.above`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("above", given, asked)
-
-    def histogram(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.histogram`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("histogram", given, asked)
-
-    def count(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.count`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("count", given, asked)
-
-    def count_distinct_units(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.count_distinct_units`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("count_distinct_units", given, asked)
-
-    def quantile(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.quantile`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("quantile", given, asked)
-
-    def sum(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.sum`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("sum", given, asked)
-
-    def mean(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.mean`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("mean", given, asked)
-
-    def variance(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.variance`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("variance", given, asked)
-
-    def remeasure(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.remeasure`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("remeasure", given, asked)
-
-    def randomize(self, *given: Any, **asked: Any) -> Plan:
-        """Plan `Session.randomize`: the same parameters, and `like`, `rows`, `runs` and `goal`."""
-        return self._make("randomize", given, asked)
+        return self._planner.seek(self._planner.settle(kind(*given, **asked)), wish, **own)
 
 
-class _Taker:
-    """Stands for a session while a request is made: it hands the request back and starts nothing."""
+@final
+class _Planned:
+    """A method of plans: the parameters of a release, and what is assumed of its data."""
 
-    def _do(self, request: Request[Any], progress: Any) -> Request[Any]:  # noqa: ARG002
-        return request
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Plans | None, kind: object = None) -> Any:
+        """Return the method; its signature is that of the release, without an epsilon that must be given."""
+        request = RELEASES[self._name].request
+
+        def plan(self: Plans, *given: Any, **asked: Any) -> Plan:
+            return self._make(request, given, asked)
+
+        plan.__name__, plan.__qualname__ = self._name, f"Plans.{self._name}"
+        plan.__doc__ = _ABOUT.format(self._name)
+        plan.__signature__ = _write_signature(request)  # type: ignore[attr-defined]
+        return plan if owner is None else MethodType(plan, owner)
 
 
-def _capture(name: str, given: tuple[Any, ...], parameters: dict[str, Any]) -> Request[Any]:
-    """Return the request that a method of a session would start: its parameters are checked there."""
-    request: Request[Any] = getattr(Session, name)(_Taker(), *given, **parameters)
-    return request
+_ABOUT = """Plan `Session.{0}`: what it would cost and give, without a row and without a charge.
+
+The parameters are those of `Session.{0}`, and four more. What the release would refuse is refused in the same
+words.
+
+Parameters
+----------
+like : str, path or frame, optional
+    What is assumed of data that nobody looks at: "zipf:1.1", "geometric:0.9", "flat", "steps:10x500,90x20",
+    of a column "lognormal:30000,0.6" and "normal:40,15" as well; or public or synthetic data.
+rows : int, optional
+    How many rows made-up data have.
+runs : int, optional
+    How many dry runs are made.
+goal : str, optional
+    What shall be reached, in the place of epsilon, which is looked for.
+
+Returns
+-------
+Plan
+"""
+
+
+def _write_signature(request: type[Request[Any]]) -> inspect.Signature:
+    """Return the signature of a plan of a request."""
+    listed = list(inspect.signature(RELEASES[request.name].__get__(None)).parameters.values())
+    names = ("like", "rows", "runs", "goal")
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
+    # A goal takes the place of epsilon.
+    own = [one.replace(default=None) if one.name == "epsilon" else one for one in listed]
+    return inspect.Signature([*own, *more], return_annotation="Plan")
+
+
+for _name in RELEASES:
+    setattr(Plans, _name, _Planned(_name))

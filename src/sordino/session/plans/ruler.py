@@ -83,7 +83,7 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
         size is wished of which nobody has said anything.
     """
     k = getattr(request, "k", None)
-    if goal.kind == "right" and request.name not in {"top_k", "above"}:
+    if goal.kind == "right" and not request.chooses:
         raise InvalidParameter(
             f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because nothing is chosen; '
             f"got {goal.text!r}."

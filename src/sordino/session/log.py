@@ -1,4 +1,4 @@
-"""Remembers which charge paid for a release, so that the release can be kept in the ledger."""
+"""What a session remembers of its releases: which request made each, and which charge has paid for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from weakref import WeakKeyDictionary
 
 from sordino.errors import InvalidParameter
 from sordino.receipt import Receipt
-from sordino.session.request import Payer
+from sordino.releases import Release
+from sordino.session.request import Payer, Request
 
 _NOT_OURS = (
     "Session.keep takes a release that this session has made and charged to its ledger, not one of another "
@@ -16,7 +17,30 @@ _NOT_OURS = (
 
 
 @final
-class Payments:
+class RequestLog:
+    """Which request made a release; nothing of it is private, and no answer is kept."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Release, Request[Any]] = WeakKeyDictionary()
+
+    def note(self, release: Any, request: Request[Any]) -> None:
+        """Remember what made a release; what repeats another one has the request of that one."""
+        if not isinstance(release, Release):
+            return
+        # A release of a batch is held by what stands for it. What comes from a ledger was asked elsewhere.
+        before = getattr(request, "release", None)
+        first = None if before is None else self.find(getattr(before, "result", before))
+        self._known[release] = first or request
+
+    def find(self, release: Any) -> Request[Any] | None:
+        """Return what made a release of this session, else None."""
+        return self._known.get(release) if isinstance(release, Release) else None
+
+
+@final
+class ChargeRegistry:
     """Which charge paid for a release, as long as somebody holds the release.
 
     Only the process that made a charge can keep something with it. So the charge is remembered here, by the

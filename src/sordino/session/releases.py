@@ -1,0 +1,96 @@
+"""What a session can release: each method is made from its request, and this list of them is the only one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, Generic, ParamSpec, cast, get_args, overload
+
+from sordino.declared import list_parameters
+from sordino.remnants import no_remnants
+from sordino.session import requests
+from sordino.session.request import R, Request
+
+P = ParamSpec("P")
+
+
+class releases(Generic[P, R]):  # noqa: N801 - it stands where `property` would
+    """A method that makes a request of what it is given, and lets its session do it.
+
+    Its signature and its documentation are those of the request. Type checkers know its parameters and what
+    it returns.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the class of the request; called when the method is first used, so that a session loads what
+        it releases and nothing else.
+    """
+
+    def __init__(self, find: Callable[[], Callable[P, Request[R]]]) -> None:
+        self._find = find
+        self._method: Callable[..., Any] | None = None
+
+    @property
+    def request(self) -> type[Request[R]]:
+        """The class of the request."""
+        return cast("type[Request[R]]", self._find())
+
+    @overload
+    def __get__(self, owner: None, kind: object = None) -> Callable[..., R]: ...
+
+    @overload
+    def __get__(self, owner: object, kind: object = None) -> Callable[P, R]: ...
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        """Return the method, bound to a session as methods are."""
+        if self._method is None:
+            self._method = _write_method(self.request)
+        return self._method if owner is None else MethodType(self._method, owner)
+
+
+def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
+    """Return the function that a request is as a method."""
+
+    def release(self: Any, *given: Any, **asked: Any) -> Any:
+        return self._do(request(*given, **asked))
+
+    method = no_remnants(release)
+    update_wrapper(method, request, assigned=("__module__", "__doc__"), updated=())
+    method.__name__, method.__qualname__ = request.name, f"Session.{request.name}"
+    method.__dict__.pop("__wrapped__", None)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    known = inspect.signature(request).parameters
+    listed = [own, *(known[one.name] for one in list_parameters(request))]
+    shown = inspect.Signature(listed, return_annotation=_name_result(request))
+    method.__signature__ = shown  # type: ignore[attr-defined]
+    return method
+
+
+def _name_result(request: type[Request[Any]]) -> str:
+    """Return what a request says that it returns, in the short names of its classes."""
+    [result] = get_args(cast("Any", request).__orig_bases__[0])
+    return " | ".join(one.__name__ for one in get_args(result) or (result,))
+
+
+class Releases:
+    """The methods of a session that release something, each made from its request."""
+
+    top_k = releases(lambda: requests.TopKRequest)
+    top_set = releases(lambda: requests.TopSetRequest)
+    above = releases(lambda: requests.AboveRequest)
+    histogram = releases(lambda: requests.HistogramRequest)
+    count = releases(lambda: requests.CountRequest)
+    count_distinct_units = releases(lambda: requests.CountUnitsRequest)
+    quantile = releases(lambda: requests.QuantileRequest)
+    sum = releases(lambda: requests.SumRequest)
+    mean = releases(lambda: requests.MeanRequest)
+    variance = releases(lambda: requests.VarianceRequest)
+    randomize = releases(lambda: requests.RandomizeRequest)
+    remeasure = releases(lambda: requests.RemeasureRequest)
+
+
+RELEASES = {name: value for name, value in vars(Releases).items() if isinstance(value, releases)}
+"""What makes each of them, by the name of the method."""

@@ -1,0 +1,42 @@
+"""Every request of a session, each loaded when it is first used.
+
+Counts need not load what adds up numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.session.above import AboveRequest as AboveRequest
+    from sordino.session.counts import (
+        CountRequest as CountRequest,
+        CountUnitsRequest as CountUnitsRequest,
+        HistogramRequest as HistogramRequest,
+    )
+    from sordino.session.local import RandomizeRequest as RandomizeRequest
+    from sordino.session.numbers import (
+        MeanRequest as MeanRequest,
+        QuantileRequest as QuantileRequest,
+        SumRequest as SumRequest,
+        VarianceRequest as VarianceRequest,
+    )
+    from sordino.session.remeasure import RemeasureRequest as RemeasureRequest
+    from sordino.session.top_k import TopKRequest as TopKRequest
+    from sordino.session.top_set import TopSetRequest as TopSetRequest
+
+_HOMES = {
+    "above": ("AboveRequest",),
+    "counts": ("CountRequest", "CountUnitsRequest", "HistogramRequest"),
+    "local": ("RandomizeRequest",),
+    "numbers": ("MeanRequest", "QuantileRequest", "SumRequest", "VarianceRequest"),
+    "remeasure": ("RemeasureRequest",),
+    "top_k": ("TopKRequest",),
+    "top_set": ("TopSetRequest",),
+}
+
+# Hidden from type checkers, which would take every name for known.
+if not TYPE_CHECKING:
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES, package="sordino.session")
