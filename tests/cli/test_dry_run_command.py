@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from cli.test_release_schema import LINES
-from sordino.cli import dry_run
+from sordino.cli import table as tables
 from support.json_schema import Invalid, check
 from support.release_lines import RELEASE_LINES, write_files
 
@@ -90,7 +90,7 @@ def test_an_account_is_looked_at_and_stays_as_it_is(planned, sordino, account, n
     assert export(sordino, account) == before
     table = planned(name, *account, "--format", "table").out
     assert "would be left, enough for 2 more like it" in table
-    assert dry_run.NOT_READ in table
+    assert tables.NOT_READ in table
 
 
 def test_it_ends_as_the_release_would(planned, sordino, account, shop):

@@ -304,7 +304,7 @@ def test_a_release_that_is_written_before_it_is_kept_is_convicted(released, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(outlet.OutputFile, step, fail)
-        patch.setattr("sordino.cli.top.write_release", late)
+        patch.setattr("sordino.cli.table.write_release", late)
         done, shown, again = released(RELEASE_LINES["top"], "--output", "told")
     assert (done.code, shown["kept"], again().code) == (4, 0, 5)
 

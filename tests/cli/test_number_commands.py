@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sordino.cli.output import format_figure, write_rows
 from support.release_lines import latest
 from support.tables import amounts
 
@@ -279,3 +280,15 @@ def test_a_figure_of_texts_says_how_many_were_numbers(sordino, tmp_path):
     assert refused.code == 2
     assert "--type" in refused.err
     assert "amount" in refused.err
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_number_is_never_cut_and_a_label_never_loses_a_letter(capsys, monkeypatch, terminal):
+    """Half of a number is another number: of 2.49999999932e-61 a narrow column made 2.49999999932e-6."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    label, columns = "öä" * 300, ("item", *(f"standard_deviation_{place}" for place in range(12)))
+    numbers = [2.49999999932e-61 * 7**place for place in range(12)]
+    write_rows("table", columns, [dict(zip(columns, [label, *numbers], strict=True))], {}, [])
+    words = capsys.readouterr().out.split()
+    assert {*columns, *map(format_figure, numbers)} <= {*words}
+    assert "".join(word for word in words if word[0] in "öä") == label

@@ -150,8 +150,8 @@ def test_a_time_that_knows_how_long_rows_took_is_convicted(ticking, monkeypatch)
 
     finish = desk.Desk._finish
 
-    def late(self, started, payer, receipt, progress):
-        result = finish(self, started, payer, receipt, progress)
+    def late(self, started, payer, receipt):
+        result = finish(self, started, payer, receipt)
         result.take_receipt(Receipt(time=request.read_clock()))
         return result
 

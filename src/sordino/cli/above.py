@@ -7,53 +7,38 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import partial
 from typing import Any, Literal, cast, final
 
 import click
 from click.core import ParameterSource
 
-from sordino.cli.dry_run import plan_alone, refuse_shape, release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
-    EPSILON,
-    NUMBER,
-    SOURCE,
-    WHERE,
     DecimalsOr,
     LabelOptions,
     RunOptions,
     StatementOptions,
-    UnitOptions,
     choose_format,
-    gather,
     is_quiet,
-    label_options,
-    run_options,
     statement_options,
     take,
-    unit_options,
+    take_all,
 )
 from sordino.cli.output import write_lines
 from sordino.cli.stderr import say
-from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.table import TableOptions, plan_alone, refuse_shape, release_from_table, table_options
+from sordino.cli.text_options import CsvOptions
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
-    make_domain,
     make_sensitivity,
     open_payer,
-    open_session,
-    read_labels,
-    show_progress,
 )
-from sordino.cli.write import write_release
 from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
 from sordino.releases import Verdict
-from sordino.results import describe
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
 from sordino.sheet import SIMULATED, describe_receipt, escape_controls
@@ -106,52 +91,23 @@ class VectorOptions:
     correction_margin: Fraction | None
 
 
-vector_options = gather(
-    "vector",
-    VectorOptions,
-    take(AboveRequest, "threshold", metavar="T"),
-    take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
-    EPSILON,
-    take(AboveRequest, "adaptive"),
-    take(AboveRequest, "method"),
-    take(AboveRequest, "noise"),
-    take(AboveRequest, "split", type=DecimalsOr("variance", "success"), metavar="SHARE"),
-    take(AboveRequest, "correction", type=DecimalsOr("optimal"), metavar="R"),
-    take(AboveRequest, "correction_run", type=int, metavar="N"),
-    take(AboveRequest, "correction_margin", type=NUMBER, metavar="M"),
-)
-
-
 @click.command(cls=GroupedCommand)
-@SOURCE
-@click.option("--item", metavar="COL", help="Column of labels.")
-@label_options
-@unit_options
-@vector_options
-@take(AboveRequest, "measure_share", metavar="SHARE")
-@take(AboveRequest, "measure_noise")
-@take(AboveRequest, "simultaneous")
+@take_all(
+    AboveRequest,
+    # Answers on standard input have labels of their own.
+    item=click.option("--item", metavar="COL", help="Column of labels."),
+    threshold=take(AboveRequest, "threshold", metavar="T"),
+    positives=take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
+    measure_share=take(AboveRequest, "measure_share", metavar="SHARE"),
+    split=take(AboveRequest, "split", type=DecimalsOr("variance", "success"), metavar="SHARE"),
+    correction=take(AboveRequest, "correction", type=DecimalsOr("optimal"), metavar="R"),
+    correction_run=take(AboveRequest, "correction_run", metavar="N"),
+    correction_margin=take(AboveRequest, "correction_margin", metavar="M"),
+)
 @statement_options
-@WHERE
-@csv_options
-@run_options
+@table_options
 @click.pass_context
-def above(
-    ctx: click.Context,
-    /,
-    source: str,
-    item: str | None,
-    labels: LabelOptions,
-    unit: UnitOptions,
-    vector: VectorOptions,
-    measure_share: Fraction | None,
-    measure_noise: Literal["laplace", "gaussian"] | None,
-    simultaneous: bool,
-    statement: StatementOptions,
-    where: str | None,
-    csv: CsvOptions,
-    run: RunOptions,
-) -> None:
+def above(ctx: click.Context, /, table: TableOptions, *, statement: StatementOptions, **asked: Any) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
     Where a unit has few items all are counted with noise, and those above T are released. Else they are asked
@@ -164,7 +120,7 @@ def above(
     once. Labels and the number of fields are public; answers move by at most --sensitivity S between
     neighbours (all in one direction: --monotone). It ends with the input, or when enough was found.
     """
-    stream = source == "-"
+    stream = table.source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
         # An option that nobody gave has its default: only what is on the command line was asked for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -172,39 +128,12 @@ def above(
             [flag] = [param.opts[0] for param in ctx.command.params if param.name == name]
             raise InvalidParameter(f"{flag} is for {which}.")
     if stream:
-        watch(vector, statement, unit.adjacency, csv, run)
+        own = {one.name: asked[one.name] for one in fields(VectorOptions)}
+        watch(VectorOptions(**own), statement, table.unit.adjacency, table.csv, table.run)
         return
-    if item is None:
+    if asked["item"] is None:
         raise InvalidParameter("--item must name the column of labels; got none.")
-    # Labels are public: what is wrong with them is said before anything is charged.
-    domain = make_domain(labels)
-    with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
-        domain = read_labels(session, domain, run)
-        release = release_or_plan(
-            session,
-            "above",
-            run,
-            item,
-            domain=domain,
-            progress=progress,
-            threshold=vector.threshold,
-            positives=vector.positives,
-            epsilon=vector.epsilon,
-            where=where,
-            adaptive=vector.adaptive,
-            measure_share=measure_share,
-            method=vector.method,
-            noise=vector.noise,
-            measure_noise=measure_noise,
-            split=vector.split,
-            correction=vector.correction,
-            correction_run=vector.correction_run,
-            correction_margin=vector.correction_margin,
-            simultaneous=simultaneous,
-        )
-    if release is None:
-        return
-    write_release(describe(release), run, partial(session.keep, release))
+    release_from_table("above", table, asked)
 
 
 # ---- streams -----------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import click
 from click.core import ParameterSource
 
-from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given
 from sordino.cli.stderr import say
+from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions
 from sordino.cli.work import choose_entropy, make_csv_format, open_account, open_payer
 from sordino.cli.write import write_release

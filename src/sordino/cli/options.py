@@ -17,7 +17,7 @@ from sordino.cli.consent import CONSENT, check_delta, check_epsilon
 from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
 from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
-from sordino.declared import Declared
+from sordino.declared import Declared, list_parameters
 from sordino.errors import InvalidParameter
 
 # Only for type checkers: not every command needs what a sensitivity needs.
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sordino.sensitivity import Adjacency
 
 F = TypeVar("F", bound=Callable[..., Any])
+Values = dict[str, Any]
+"""Values of options, by their names."""
 
 
 @final
@@ -70,6 +72,12 @@ _KINDS: dict[int, dict[str, Any]] = {
     **{id(rule): {"type": NUMBER} for rule in (POSITIVE, NOT_NEGATIVE, FINITE, SHARE)},
     id(COUNT): {"type": int},
     id(TRUTH): {"is_flag": True},
+}
+# Else by its type.
+_TYPES: dict[str, dict[str, Any]] = {
+    "Number": {"type": NUMBER},
+    "int": {"type": int},
+    "bool": {"is_flag": True},
 }
 
 
@@ -125,14 +133,15 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
     """
     [declared] = [one for one in fields(cast("Any", request)) if one.name == name]
     rule, default = declared.metadata["check"], declared.default
-    kind = _KINDS.get(id(rule.rule if isinstance(rule, OrNone) else rule), {})
-    if not kind and isinstance(rule, Constraint):
+    rule = rule.rule if isinstance(rule, OrNone) else rule
+    kind = _KINDS.get(id(rule)) or _TYPES.get(declared.type.removesuffix(" | None"))
+    if kind is None and isinstance(rule, Constraint):
         # A word out of some.
         kind = {"type": click.Choice(list(rule.valid))}
     # A default of False or None is what an option means that nobody gives.
     known = {} if default in {False, None} else {"default": f"{default}", "show_default": True}
     said = {"help": declared.metadata["meaning"], **({"required": True} if default is MISSING else known)}
-    return click.option(*(flags or (f"--{name.replace('_', '-')}",)), **{**said, **kind, **given})
+    return click.option(*(flags or (f"--{name.replace('_', '-')}",)), **{**said, **(kind or {}), **given})
 
 
 # ---- single options ----------------------------------------------------------------------------------------
@@ -178,6 +187,7 @@ QUIET = click.option(
 )
 BOUNDED = click.option(
     "--bounded",
+    "bounds",
     type=NUMBER,
     nargs=2,
     metavar="LOW HIGH",
@@ -444,6 +454,32 @@ run_options = gather(
     QUIET,
 )
 
+
+def take_all(request: type[Declared], **own: Callable[[Any], Any] | None) -> Callable[[F], F]:
+    """Return the options of all parameters of a release, under the names of these parameters.
+
+    Parameters
+    ----------
+    request : class
+        Declares them.
+    **own : option or None
+        What stands in the place of the option that follows from a declaration; None where there is none.
+    """
+    shared: Values = {
+        "item": ITEM,
+        "domain": label_options,
+        "epsilon": EPSILON,
+        "where": WHERE,
+        "bounds": BOUNDED,
+        # The command shows a bar of its own.
+        "progress": None,
+    }
+    written = shared | own
+    names = [one.name for one in list_parameters(request)]
+    options = [written[name] if name in written else take(request, name) for name in names]
+    return stack(*(one for one in options if one is not None))
+
+
 # ---- what the values mean ----------------------------------------------------------------------------------
 
 
@@ -458,7 +494,7 @@ def is_quiet(quiet: bool | None) -> bool:
     return not sys.stderr.isatty() if quiet is None else quiet
 
 
-def list_given(values: dict[str, Any]) -> list[str]:
+def list_given(values: Values) -> list[str]:
     """Return the flags that were given, of flags with their values."""
     # 0 is a value, too: only None, and a flag that is off, were not given.
     # Nor is an option that may be repeated, where it stands nowhere.
@@ -467,7 +503,7 @@ def list_given(values: dict[str, Any]) -> list[str]:
     ]
 
 
-def require_one(values: dict[str, Any], what: str) -> str:
+def require_one(values: Values, what: str) -> str:
     """Return the one flag that was given, of flags with their values, or raise `InvalidParameter`."""
     named = list_given(values)
     if len(named) != 1:

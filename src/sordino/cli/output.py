@@ -9,7 +9,8 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import click
 
@@ -74,32 +75,40 @@ def write_lines(lines: Iterable[str]) -> None:
         raise DataSourceError(LOST.format("stdout")) from None
 
 
+_LABEL, _BETWEEN = 20, 2
+"""So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
+
+
 def _draw_table(sheet: Sheet, *, fixed: bool) -> str:
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    columns = [name for name in sheet.columns if name not in sheet.hidden]
     rows = [_shorten(row) for row in sheet.rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        numeric = all(not isinstance(row[name], str) for row in rows)
-        # A long label is folded and never cut: the row must say which item it is.
-        # As `Text`, so that brackets in a name are no markup.
+    table, listed, needed = Table(box=None, pad_edge=False, header_style="bold"), [], 0
+    for name in sheet.columns:
+        if name in sheet.hidden:
+            continue
+        # One digit after the point where a column has a number that is not whole, else none.
+        digits = int(any(_has_fraction(row[name]) for row in rows))
+        write = partial(format_cell, digits=digits) if sheet.counts else format_figure
+        # As `Text`, so that brackets in a label are no markup.
+        cells = [Text(escape_controls(write(row[name]))) for row in rows]
         header = Text(escape_controls(name))
-        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
-    # One digit after the point where a column has a number that is not whole, else none.
-    digits = {name: int(any(_has_fraction(row[name]) for row in rows)) for name in columns}
-    for row in rows:
-        cells = (
-            format_cell(row[name], digits[name]) if sheet.counts else format_figure(row[name])
-            for name in columns
-        )
-        # Nor are those in a label.
-        table.add_row(*(Text(escape_controls(cell)) for cell in cells))
+        numeric = all(not isinstance(row[name], str) for row in rows)
+        # A long label is folded and never cut: the row must say which item it is. A number is neither, for
+        # half of one is another number.
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric)
+        listed.append(cells)
+        width = max(cell.cell_len for cell in (header, *cells))
+        needed += (width if numeric else min(width, _LABEL)) + _BETWEEN
+    for line in zip(*listed, strict=True):
+        table.add_row(*line)
     # Off a terminal the output is the same wherever it is made.
     console = Console(file=io.StringIO(), width=160 if fixed else None)
+    console.width = max(console.width, needed)
     with console.capture() as capture:
         console.print(table)
     # The lines are padded to the width of the table.

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_consent
-from sordino.cli.dry_run import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     ACCOUNT,
@@ -36,6 +35,7 @@ from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines
 from sordino.cli.planned import plan_options
 from sordino.cli.stderr import say
+from sordino.cli.table import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import (
     choose_entropy,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
-from sordino.cli.dry_run import release_or_plan
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     EPSILON,
@@ -20,6 +19,7 @@ from sordino.cli.options import (
     take,
 )
 from sordino.cli.stderr import say
+from sordino.cli.table import release_or_plan
 from sordino.cli.work import DROPPED, DRY, choose_entropy, open_account, show_progress
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
@@ -65,12 +65,12 @@ def remeasure(
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.
         say(DRY if run.dry_run else DROPPED)
-    asked: dict[str, Any] = {"epsilon": epsilon, "noise": noise, "planned": planned, "part": part}
+    asked = {"release": key, "part": part, "epsilon": epsilon, "noise": noise, "planned": planned}
     with (
         Session(source, unit=whom, ledger=ledger, entropy=entropy, csv=form) as session,
         show_progress(run.quiet) as progress,
     ):
-        release = release_or_plan(session, "remeasure", run, key, progress=progress, **asked)
+        release = release_or_plan(session, "remeasure", run, progress, asked)
     if release is None:
         return
     write_release(describe(release), run, partial(session.keep, release))

@@ -9,7 +9,6 @@ from typing import Any, final
 
 import click
 
-from sordino.cli.dry_run import confirm_epsilon, plan_alone
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.markers import (
     StatisticOptions,
@@ -30,6 +29,7 @@ from sordino.cli.options import (
     statement_options,
 )
 from sordino.cli.stderr import say
+from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
 from sordino.cli.write import write_release

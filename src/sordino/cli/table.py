@@ -1,24 +1,38 @@
-"""`--dry-run`: writes what a release would cost and give, in place of the release."""
+"""Releases of tables: made and written, or with `--dry-run` what they would cost and give in their place."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
 
 from sordino.cli.consent import MOST_EPSILON, require_consent
-from sordino.cli.options import RunOptions, is_quiet, list_given
+from sordino.cli.options import (
+    SOURCE,
+    RunOptions,
+    UnitOptions,
+    Values,
+    gather,
+    is_quiet,
+    list_given,
+    run_options,
+    unit_options,
+)
 from sordino.cli.output import write_sheet
 from sordino.cli.stderr import say
-from sordino.cli.work import open_account
+from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.work import make_domain, open_account, open_session, read_labels, show_progress
+from sordino.cli.write import write_release
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
+from sordino.results import describe
 from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
     from sordino.data import Domain
-    from sordino.session import Session
+    from sordino.session import Progress, Session
     from sordino.session.plans.plan import Plan
 
 NOT_READ = "Nothing was read but the schema, and nothing was charged."
@@ -34,7 +48,49 @@ BARE = "No figure has an interval with an end: nothing is measured, or with too 
 KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
 
 
-def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, **asked: Any) -> Any:
+@final
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Which table a release is of, whom it protects, who pays, and how it is written."""
+
+    source: str
+    unit: UnitOptions
+    csv: CsvOptions
+    run: RunOptions
+
+
+table_options = gather("table", TableOptions, SOURCE, unit_options, csv_options, run_options)
+
+
+def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
+    """Write a release of a table, or its plan.
+
+    Parameters
+    ----------
+    name : str
+        Of the method of a session.
+    table : TableOptions
+        Which table, whom it protects, who pays, and how the release is written.
+    asked : dict
+        What the method is called with; in the place of a domain, `labels` say where its labels come from.
+    """
+    run, labels = table.run, asked.pop("labels", None)
+    # Labels are public: what is wrong with them is said before anything is charged.
+    domain = None if labels is None else make_domain(labels)
+    with (
+        open_session(table.source, table.unit, table.csv, run) as session,
+        show_progress(run.quiet) as progress,
+    ):
+        if domain is not None:
+            asked["domain"] = read_labels(session, domain, run)
+        release = release_or_plan(session, name, run, progress, asked)
+    if release is not None:
+        write_release(describe(release), run, partial(session.keep, release))
+
+
+def release_or_plan(
+    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
+) -> Any:
     """Return the release; with `--dry-run` write its plan, and return None.
 
     With `--goal` the epsilon of the release is that of its plan.
@@ -47,22 +103,23 @@ def release_or_plan(session: Session, name: str, run: RunOptions, *given: Any, *
         Of its method.
     run : RunOptions
         Whether it is a dry run, and what that assumes.
-    *given, **asked : object
+    progress : callable or None
+        Called while the engine works.
+    asked : dict
         What the method is called with.
     """
     release = getattr(session, name)
     if not run.dry_run and run.goal is None:
-        return release(*given, **asked)
-    progress = asked.pop("progress", None)
+        return release(**asked, progress=progress)
     if run.goal is not None:
         del asked["epsilon"]
     # Looked up here: it loads the planner, which takes longer than many a release.
-    planned = getattr(session.plan, name)(*given, like=run.like, rows=run.like_rows, goal=run.goal, **asked)
+    planned = getattr(session.plan, name)(like=run.like, rows=run.like_rows, goal=run.goal, **asked)
     epsilon = confirm_goal(planned, run)
     if run.dry_run:
         write_plan(planned, run, asked.get("domain"))
         return None
-    return release(*given, epsilon=epsilon, progress=progress, **asked)
+    return release(**asked | {"epsilon": epsilon}, progress=progress)
 
 
 def confirm_goal(plan: Plan, run: RunOptions) -> Fraction:
