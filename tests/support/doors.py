@@ -20,8 +20,9 @@ from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
 from sordino.session.bounded_total import BoundedTotal, Figure
+from sordino.session.column_figures import PrivateNumbers
 from sordino.session.local import LocalReports
-from sordino.session.table_numbers import Sums, TableNumbers
+from sordino.session.table_numbers import TableNumbers
 
 COUNTING = sd.COUNTING
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
@@ -111,7 +112,7 @@ def _sums(estimator: Any, plant: Any) -> BucketSums:
 def _table(plant: Any, entropy: Any) -> Any:
     shared = count_numbers(Fraction(1, 20), adjacency="add-remove", rows=1)
     mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove", shared=shared)
-    numbers = Sums(_sums(mechanism.estimator, plant), int(plant), int(plant))
+    numbers = PrivateNumbers(_sums(mechanism.estimator, plant), int(plant), int(plant))
     return mechanism.release(numbers, entropy=entropy)
 
 

@@ -29,9 +29,8 @@ from sordino.session.numbers import (
     VarianceRequest,
 )
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
-from sordino.session.table_numbers import AgainReading, Groups, TableNumbers
+from sordino.session.table_numbers import Groups, TableNumbers, choose_totals_rho, refuse_gaussian_together
 from sordino.session.top_k import SelectionRequest
-from sordino.session.totals_noise import choose_totals_rho, refuse_gaussian_together
 
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance of this "
@@ -263,7 +262,7 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
     mechanism = whole if rho is None else _build(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
 
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
-    totals = charged.read(AgainReading(question, cast("ClippedAgain", mechanism.estimator)))
+    totals = charged.read(mechanism.read(question))
     return charged.release(mechanism, totals)
 
 

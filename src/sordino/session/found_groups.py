@@ -6,7 +6,6 @@ the domain states (docs/proofs/groups.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -15,9 +14,9 @@ from sordino.cost import compose
 from sordino.data import Counts, Domain, NumberQuestion, prepare_groups
 from sordino.mechanisms import UnlistedHistogram
 from sordino.releases import UnlistedCounts
-from sordino.session.bounded_total import BoundedTotal
-from sordino.session.request import Question, Reservation, Steps, Table, check_account
-from sordino.session.table_numbers import Estimator, Groups, TableNumbers
+from sordino.session.column_figures import Estimator
+from sordino.session.request import Reservation, Steps, Table, check_account
+from sordino.session.table_numbers import Groups, TableNumbers
 
 if TYPE_CHECKING:
     from sordino.session.numbers import ColumnRequest
@@ -27,9 +26,8 @@ def find_and_release(
     request: ColumnRequest[Any],
     table: Table,
     question: NumberQuestion,
-    estimator: Estimator | BoundedTotal,
-    read: Callable[[NumberQuestion], Question],
-    detail: dict[str, Any] | None = None,
+    estimator: Estimator,
+    detail: dict[str, Any],
 ) -> Steps[Groups]:
     """Find groups, at most `most_groups`, and release the figures of those.
 
@@ -41,12 +39,10 @@ def find_and_release(
         What is public about the table.
     question : NumberQuestion
         About groups that nobody listed.
-    estimator : Estimator or BoundedTotal
+    estimator : Estimator
         What releases the figure of a group.
-    read : function
-        Makes what reads the rows for it, of the question about the groups that were found.
-    detail : dict, optional
-        What the ledger keeps, if it is not that of the request.
+    detail : dict
+        What the ledger keeps.
     """
     check_account(request.name, table)
     domain = cast("Domain", question.domain)
@@ -76,7 +72,7 @@ def find_and_release(
         shared=request.build_count(table),
     )
 
-    charged = yield Reservation((finder, figures), request.detail() if detail is None else detail, domain)
+    charged = yield Reservation((finder, figures), detail, domain)
     counts: Counts = charged.read(units)
     found: UnlistedCounts = charged.release(finder, counts.values, labels=counts.labels)
     # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by now.
@@ -90,7 +86,7 @@ def find_and_release(
             simulated=found.simulated,
         )
     among = question.among(found.labels)
-    numbers = charged.read(read(among))
+    numbers = charged.read(figures.read(among))
     released: Groups = charged.release(replace(figures, labels=tuple(among.groups)), numbers)
     measuring = released.mechanism
     return replace(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
@@ -27,7 +25,7 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import Pure
-from sordino.data import Domain, NumberQuestion, StepRange, prepare_numbers
+from sordino.data import NumberQuestion, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
@@ -47,11 +45,11 @@ from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency
-from sordino.session.bounded_total import BoundedTotal, BoundedValue, Figure
+from sordino.session.bounded_total import BoundedTotal, BoundedValue
+from sordino.session.column_figures import Estimator, Searching, adapt
 from sordino.session.found_groups import find_and_release
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
-    Progress,
     R,
     Request,
     Reservation,
@@ -61,16 +59,7 @@ from sordino.session.request import (
     checked_later,
     is_unlisted,
 )
-from sordino.session.table_numbers import (
-    ColumnReading,
-    Estimator,
-    Figures,
-    Groups,
-    Searching,
-    SumReading,
-    TableNumbers,
-)
-from sordino.session.totals_noise import choose_totals_rho, refuse_gaussian_together
+from sordino.session.table_numbers import Groups, TableNumbers, choose_totals_rho, refuse_gaussian_together
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
@@ -151,17 +140,19 @@ class ColumnRequest(Request[R]):
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
         estimator = self.build_estimator(table)
-        # Sums and means need one reading: each bucket is added up where it is counted. A variance finds a
-        # clip among the buckets, and then reads the rows once more.
-        ladder = estimator.search.ladder if isinstance(estimator, ClippedSum | ClippedMean) else None
-        question = self.ask(table, estimator.grid, ladder)
-        read = ColumnReading if ladder is None else SumReading
+        question = self.ask(table, estimator.grid, adapt(estimator).ladder)
+        return (yield from self.release_figures(table, question, estimator, self.detail()))
+
+    def release_figures(
+        self, table: Table, question: NumberQuestion, estimator: Estimator, detail: dict[str, Any]
+    ) -> Steps[Any]:
+        """Release the figure of all rows, or of each group; `detail` is what the ledger keeps."""
         if is_unlisted(self.domain):
-            return (yield from find_and_release(self, table, question, estimator, read))
+            return (yield from find_and_release(self, table, question, estimator, detail))
         mechanism = self.build_mechanism(table, question, estimator)
 
-        charged = yield Reservation((mechanism,), self.detail(), question.domain)
-        return charged.release(mechanism, charged.read(read(question)))
+        charged = yield Reservation((mechanism,), detail, question.domain)
+        return charged.release(mechanism, charged.read(mechanism.read(question)))
 
     def options(self, table: Table) -> dict[str, Any]:
         """Return what every estimator of a column takes."""
@@ -295,9 +286,7 @@ class ColumnRequest(Request[R]):
                 f"{shown(self.search_share)} with groups that are listed, or none."
             )
 
-    def build_mechanism(
-        self, table: Table, question: NumberQuestion, estimator: Estimator | BoundedTotal
-    ) -> TableNumbers:
+    def build_mechanism(self, table: Table, question: NumberQuestion, estimator: Estimator) -> TableNumbers:
         """Return what releases the figures of all groups."""
         labels = None if question.domain is None else tuple(question.groups)
         return TableNumbers(
@@ -590,30 +579,6 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
 _CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
 
 
-@final
-@dataclass(frozen=True)
-class TotalReading:
-    """Adds up clipped records, and counts them where their number is public: of a mean."""
-
-    question: NumberQuestion
-    ends: StepRange
-    of_mean: bool
-
-    @property
-    def domain(self) -> Domain | None:
-        """The labels of the groups."""
-        return self.question.domain
-
-    def run(self, *, progress: Progress | None = None) -> Figures:
-        """Read the rows, after the charge; private."""
-        totals = self.question.totals([self.ends] * max(1, len(self.question.groups)), progress=progress)
-        known, missing = sum(total.known for total in totals), sum(total.missing for total in totals)
-        # The number of records decides how much noise there is, which is allowed: no neighbor of a mean has
-        # another one. 0 keeps the place of one that was declared to have a number and has none.
-        records = known + missing if self.of_mean else None
-        return Figures(tuple(Figure(total, records) for total in totals), known, missing)
-
-
 def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any]:
     """Add up rows that are moved between public ends, and release the figure within its range."""
     # Other numbers than the defaults were asked for.
@@ -643,14 +608,7 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
         "lower": Fraction(estimator.lower),
         "cap": Fraction(estimator.cap),
     }
-
-    read = partial(TotalReading, ends=estimator.records, of_mean=request.name == "mean")
-    if is_unlisted(request.domain):
-        return (yield from find_and_release(request, table, question, estimator, read, detail))
-    mechanism = request.build_mechanism(table, question, estimator)
-
-    charged = yield Reservation((mechanism,), detail, question.domain)
-    return charged.release(mechanism, charged.read(read(question)))
+    return (yield from request.release_figures(table, question, estimator, detail))
 
 
 def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:

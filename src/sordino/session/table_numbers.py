@@ -8,27 +8,16 @@ one and four times the rho of its Gaussian totals. Proof: docs/proofs/groups.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
 from sordino.cost import ZCDP, Composition, Cost, Pure, compose, repeat
-from sordino.data import Domain, NumberQuestion, StepRange
-from sordino.data.questions.step_query import SquareTotal, Total
+from sordino.data import NumberQuestion
 from sordino.entropy import Entropy, fresh_entropy
-from sordino.estimators import (
-    BucketCounts,
-    ClippedVariance,
-    Quantile,
-    Quantiles,
-    QuantileValues,
-    VarianceValue,
-)
-from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
-from sordino.estimators.clipped.clipped_steps import Moments
+from sordino.errors import InvalidParameter
+from sordino.estimators import ClippedMean, ClippedSum, QuantileValues
 from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
@@ -37,14 +26,11 @@ from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.releases import Values, pictured
 from sordino.remnants import no_remnants
-from sordino.sensitivity import Adjacency
-from sordino.session.bounded_total import BoundedTotal, Figure
-from sordino.session.request import Progress
+from sordino.sensitivity import Adjacency, Sensitivity
+from sordino.session.column_figures import ColumnFigures, ColumnReading, Estimator, PrivateNumbers, adapt
+from sordino.session.noise_choice import MeasureNoise, choose_rho, find_terms
+from sordino.session.request import CONFIDENCE, Table
 from sordino.tabular import Kind, Record
-
-Searching = Quantile | Quantiles | QuantilesWithIntervals | Clipped
-"""What counts in buckets first."""
-Estimator = Searching | ClippedAgain
 
 
 @final
@@ -121,140 +107,13 @@ class Groups(ColumnRelease):
 
 
 @final
-@dataclass(frozen=True)
-class Numbers:
-    """Private numbers of a table on their way to an estimator: counted, and ready to be added up.
-
-    The `repr` shows none of them.
-
-    Parameters
-    ----------
-    question : NumberQuestion
-        What adds them up, once clips are known.
-    counts : tuple of BucketCounts
-        Of each group, or of all rows.
-    known, missing : int
-        Rows that count: with a number, and without, of all groups together.
-    """
-
-    question: NumberQuestion
-    counts: tuple[BucketCounts, ...] = field(repr=False)
-    known: int = field(repr=False)
-    missing: int = field(repr=False)
-
-
-@final
-@dataclass(frozen=True)
-class Sums:
-    """Private numbers of a table on their way to a sum or a mean: counted and added up, bucket by bucket.
-
-    `known` and `missing` are those of `Numbers`.
-    """
-
-    sums: BucketSums = field(repr=False)
-    known: int = field(repr=False)
-    missing: int = field(repr=False)
-
-
-@final
-@dataclass(frozen=True)
-class Figures:
-    """Private figures of a table whose records were clipped at public ends, and so are added up already.
-
-    `known` and `missing` are those of `Numbers`.
-    """
-
-    figures: tuple[Figure, ...] = field(repr=False)
-    known: int = field(repr=False)
-    missing: int = field(repr=False)
-
-
-@final
-@dataclass(frozen=True)
-class ColumnReading:
-    """Reads a column once: what `Numbers` are made from."""
-
-    question: NumberQuestion
-
-    @property
-    def domain(self) -> Domain | None:
-        """The labels of the groups."""
-        return self.question.domain
-
-    def run(self, *, progress: Progress | None = None) -> Numbers:
-        """Read the rows, after the charge; private."""
-        found = self.question.count(progress=progress)
-        return Numbers(self.question, found.buckets, found.known, found.missing)
-
-
-@final
-@dataclass(frozen=True)
-class SumReading:
-    """Reads a column once: what `Sums` are made from."""
-
-    question: NumberQuestion
-
-    @property
-    def domain(self) -> Domain | None:
-        """The labels of the groups."""
-        return self.question.domain
-
-    def run(self, *, progress: Progress | None = None) -> Sums:
-        """Read the rows, after the charge; private."""
-        sums = self.question.sums(progress=progress)
-        return Sums(sums, int(sums.known().sum()), int(sums.missing.sum()))
-
-
-@final
-@dataclass(frozen=True)
-class Totals:
-    """Private totals of a table within clips that an earlier release has found, one of each group.
-
-    `known` and `missing` are those of `Numbers`.
-    """
-
-    totals: tuple[Total | SquareTotal, ...] = field(repr=False)
-    known: int = field(repr=False)
-    missing: int = field(repr=False)
-
-
-@final
-@dataclass(frozen=True)
-class AgainReading:
-    """Adds up the records of a column within clips that are public: what `Totals` are made from."""
-
-    question: NumberQuestion
-    again: ClippedAgain
-
-    @property
-    def domain(self) -> Domain | None:
-        """The labels of the groups."""
-        return self.question.domain
-
-    @property
-    def ranges(self) -> list[StepRange]:
-        """Where records are moved to, in each group."""
-        return [StepRange(clip.low, clip.high, clip.step) for clip in self.again.clips]
-
-    def run(self, *, progress: Progress | None = None) -> Totals:
-        """Read the rows, after the charge; private."""
-        squares = isinstance(self.again.figure, ClippedVariance)
-        found: tuple[Total | SquareTotal, ...] = (
-            self.question.square_totals(self.ranges, progress=progress)
-            if squares
-            else self.question.totals(self.ranges, progress=progress)
-        )
-        return Totals(found, sum(one.known for one in found), sum(one.missing for one in found))
-
-
-@final
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TableNumbers:
     """An estimator that reads a table, for each of its groups: what a charge releases.
 
     Parameters
     ----------
-    estimator : Estimator or BoundedTotal
+    estimator : Estimator
         What is released, about all rows or about each group.
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
@@ -268,7 +127,7 @@ class TableNumbers:
         What counts rows with a number and rows without, of all groups together.
     """
 
-    estimator: Estimator | BoundedTotal
+    estimator: Estimator
     adjacency: Adjacency
     labels: tuple[str, ...] | None = None
     groups_per_unit: int = 1
@@ -322,9 +181,17 @@ class TableNumbers:
         """True if the law that is proved is the law that is sampled."""
         return self.estimator.exact
 
+    @property
+    def _figures(self) -> ColumnFigures:
+        return adapt(self.estimator)
+
+    def read(self, question: NumberQuestion) -> ColumnReading:
+        """Return what reads the rows that a question is about, after the charge."""
+        return ColumnReading(question, self._figures)
+
     @no_remnants
-    def release(self, numbers: Numbers | Sums | Figures | Totals, *, entropy: Entropy) -> Any:
-        """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
+    def release(self, numbers: PrivateNumbers, *, entropy: Entropy) -> Any:
+        """Release one number, several, or those of all groups."""
         fresh_entropy(entropy, "TableNumbers.release")
         figures = self._release_figures(numbers, entropy)
         if self.shared is None:
@@ -335,31 +202,8 @@ class TableNumbers:
             return QuantileValues(replace(one, numbers_share=share, cost=self.cost) for one in figures)
         return replace(figures, numbers_share=share, cost=compose(figures.cost, share.cost))
 
-    def _release_figures(self, numbers: Numbers | Sums | Figures | Totals, entropy: Entropy) -> Any:
-        estimator = self.estimator
-        if isinstance(estimator, BoundedTotal):
-            found: list[Any] = [
-                estimator.release(figure, entropy=entropy) for figure in cast("Figures", numbers).figures
-            ]
-        elif isinstance(estimator, ClippedAgain):
-            found = [
-                estimator.release_one(
-                    _take_total(estimator.figure, total, clip),
-                    total.known,
-                    total.missing,
-                    group=group,
-                    entropy=entropy,
-                )
-                for group, (total, clip) in enumerate(
-                    zip(cast("Totals", numbers).totals, estimator.clips, strict=True)
-                )
-            ]
-        elif isinstance(estimator, Quantile | Quantiles | QuantilesWithIntervals):
-            found = list(estimator.release_each(cast("Numbers", numbers).counts, entropy=entropy))
-        elif isinstance(estimator, ClippedVariance):
-            found = _release_variances(estimator, cast("Numbers", numbers), entropy)
-        else:
-            found = list(estimator.release_each(cast("Sums", numbers).sums, entropy=entropy))
+    def _release_figures(self, numbers: PrivateNumbers, entropy: Entropy) -> Any:
+        estimator, found = self.estimator, self._figures.release(numbers.answers, entropy)
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
@@ -385,31 +229,61 @@ def _cost_of_two_steps(cost: Cost) -> Cost:
     return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
 
 
-def _release_variances(estimator: ClippedVariance, numbers: Numbers, entropy: Entropy) -> list[VarianceValue]:
-    """Return the variance of each group: find the clips first, then read the rows once more."""
-    # Each clip is a private release of its own, so the second read may depend on it.
-    # docs/proofs/clipped-variance.md
-    clips = estimator.search.release_each(numbers.counts, entropy=entropy)
-    squares = numbers.question.square_totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
-    moments = [
-        _moments(counts.records - total.known, clip, total)
-        for counts, clip, total in zip(numbers.counts, clips, squares, strict=True)
-    ]
-    return estimator.finish_each(moments, clips, entropy=entropy)
+# ---- the noise of totals ---------------------------------------------------------------------------
+
+_FINE_STEP = Fraction(1, 1 << 20)
+"""Intervals are compared in steps of this share of what one unit moves."""
 
 
-def _take_total(figure: Any, total: Total | SquareTotal, clip: Clip) -> int | Moments:
-    """Return what a figure adds noise to, of what an engine has added up within its clip; private."""
-    if isinstance(figure, ClippedVariance):
-        return _moments(total.missing, clip, cast("SquareTotal", total))
-    return total.steps
+def refuse_gaussian_together(name: str, noise: MeasureNoise | None) -> None:
+    """Refuse Gaussian noise where the bound on rows is about all groups together.
+
+    All rows of a unit may be in one group: then its total moves by the sum of what they move, and that counts
+    squared. Laplace noise pays for each row alone.
+    """
+    if noise == "gaussian":
+        raise InvalidParameter(
+            f"{name}.noise must be laplace where max_rows bounds the rows of a unit in all groups together; "
+            "got 'gaussian'. Give groups_per_unit (--groups-per-unit): then it bounds them in each group."
+        )
 
 
-def _moments(missing: int, clip: Clip, total: SquareTotal) -> Moments:
-    """Return what an engine added up as distances from the lower end of the clip."""
-    return Moments(
-        known=total.known,
-        missing=missing,
-        first=total.steps - total.known * clip.low,
-        second=total.squares,
+def choose_totals_rho(
+    name: str, noise: MeasureNoise | None, table: Table, whole: TableNumbers, search: Cost
+) -> Fraction | None:
+    """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure.
+
+    Parameters
+    ----------
+    name : str
+        Of the release, for messages.
+    noise : {"laplace", "gaussian"} or None
+        What the user asks for; None leaves it to the rule.
+    table : Table
+        Its account decides.
+    whole : TableNumbers
+        The release with pure noise.
+    search : Cost
+        Of what finds groups.
+    """
+    adjacency, groups = table.unit.adjacency, whole.groups_per_unit
+    paid = compose(whole.cost, search)
+    terms = find_terms(f"{name}.noise", table.price, paid, forced=noise == "gaussian")
+    if terms is None:
+        return None
+    # In a group a unit may leave and another one join: then its totals move twice as far.
+    steps = 2 if whole.labels is not None and adjacency == "replace-one" else 1
+    moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
+    each = steps * Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
+    rho = choose_rho(
+        terms,
+        noise,
+        # The noise of any clip is this noise, but for its unit.
+        LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
+        moved.over(groups, "l2"),
+        # The clip, what counts rows with a number, and what finds groups stay pure.
+        paid=paid,
+        beside=compose(whole.without_totals, search),
+        confidence=CONFIDENCE,
     )
+    return None if rho is None else rho / (groups * steps**2)

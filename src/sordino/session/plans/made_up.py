@@ -14,25 +14,16 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data import CountQuestion, Counts, StepRange, Total
+from sordino.data import CountQuestion, Counts, NumberQuestion, StepRange, Total
 from sordino.data.questions.records import RecordQuestion
 from sordino.data.questions.step_query import SquareTotal
+from sordino.data.questions.totals import ColumnCounts
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, BucketGrid, ClippedVariance
+from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.step_ladder import StepLadder
-from sordino.session.bounded_total import Figure
-from sordino.session.numbers import TotalReading
+from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
-from sordino.session.table_numbers import (
-    AgainReading,
-    ColumnReading,
-    Figures,
-    Numbers,
-    SumReading,
-    Sums,
-    Totals,
-)
 
 MOST_LISTED = 1 << 20
 """Of a range at most so many labels have a count above 0."""
@@ -44,8 +35,6 @@ _GOLDEN = 0.6180339887
 _MOST_WORD = 1 << 62
 _FEW = 1 << 14
 """Columns of so many rows are kept for other plans like it."""
-_OfColumn = SumReading | ColumnReading | TotalReading
-"""Questions about a column of numbers."""
 
 
 @final
@@ -111,58 +100,20 @@ class MadeUp:
         return Counts(counts, tuple(labels))
 
     @answer.register
-    def _(self, reading: SumReading) -> Sums:
-        groups = _count_groups(reading)
-        numbers = self._draw(reading)
-        one = BucketSums.of(numbers, cast("StepLadder", reading.question.ladder))
-        alike = replace(
-            one,
-            group=np.repeat(np.arange(groups), one.bucket.size),
-            bucket=np.tile(one.bucket, groups),
-            count=np.tile(one.count, groups),
-            total=list(one.total) * groups,
-            missing=np.zeros(groups, dtype=np.int64),
-        )
-        return Sums(alike, numbers.size * groups, 0)
+    def _(self, reading: ColumnReading) -> PrivateNumbers:
+        return reading.figures.read(cast("NumberQuestion", _MadeUpColumn(self, reading.question)), None)
 
-    @answer.register
-    def _(self, reading: ColumnReading) -> Numbers:
-        groups = _count_groups(reading)
-        column = _Column(self._draw(reading))
-        counts = BucketCounts.of(column.numbers, grid=reading.question.grid)
-        known = column.numbers.size * groups
-        # Whoever adds up clipped rows asks this column, and no table.
-        return Numbers(column, (counts,) * groups, known, 0)  # type: ignore[arg-type]
-
-    @answer.register
-    def _(self, reading: TotalReading) -> Figures:
-        groups = _count_groups(reading)
-        [total] = _Column(self._draw(reading)).totals([reading.ends])
-        known = total.known * groups
-        records = known if reading.of_mean else None
-        return Figures((Figure(total, records),) * groups, known, 0)
-
-    @answer.register
-    def _(self, reading: AgainReading) -> Totals:
-        groups = len(reading.ranges)
-        found: list[Any] = []
-        for clip in reading.ranges:
-            column = _Column(self._list_numbers(_find_ends_of_clip(clip), groups))
-            squares = isinstance(reading.again.figure, ClippedVariance)
-            found += column.square_totals([clip]) if squares else column.totals([clip])
-        return Totals(tuple(found), sum(one.known for one in found), 0)
-
-    def draw_group(self, question: Any) -> Floats | None:
+    def draw_group(self, reading: object) -> Floats | None:
         """Return the numbers of each group that a question is about; None if it is about no column."""
-        return self._draw(question) if isinstance(question, _OfColumn) else None
+        if not isinstance(reading, ColumnReading):
+            return None
+        clip = reading.figures.clip
+        return self.draw(reading.question, None if clip is None else _find_ends_of_clip(clip))
 
-    def _draw(self, reading: _OfColumn) -> Floats:
-        """Return the numbers of a group; all groups are alike."""
-        if isinstance(reading, TotalReading):
-            ends = _find_ends_of_clip(reading.ends)
-        else:
-            ends = _find_ends_of_grid(reading.question.grid)
-        return self._list_numbers(ends, _count_groups(reading))
+    def draw(self, question: NumberQuestion, ends: Ends | None = None) -> Floats:
+        """Return the numbers of a group, between the ends of the question if no others are given."""
+        groups = max(1, len(question.groups))
+        return self._list_numbers(ends or _find_ends_of_grid(question.grid), groups)
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
         rows = max(1, self.rows // groups)
@@ -173,10 +124,6 @@ class MadeUp:
     def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike
         # NaN stands for the middle of the range, whatever that is.
         return iter([np.full(_REPORTED, np.nan)])
-
-
-def _count_groups(reading: _OfColumn) -> int:
-    return max(1, len(reading.question.groups))
 
 
 def _find_ends_of_grid(grid: BucketGrid) -> Ends:
@@ -225,20 +172,57 @@ def _add_up(steps: NDArray[np.int64], largest: int) -> int:
 
 
 @final
-@dataclass(frozen=True)
-class _Column:
-    """Made-up numbers that can be added up, as a question about a column can; all groups are alike."""
+@dataclass
+class _MadeUpColumn:
+    """Made-up numbers that are counted and added up, as a question about a column is; all groups are alike.
 
-    numbers: Floats
+    They lie between the ends of the buckets if these were counted, else between those of each clip.
+    """
 
-    def totals(self, ranges: Sequence[StepRange]) -> tuple[Total, ...]:
-        """Return what they add up to, clipped to each range."""
-        return tuple(
-            Total(_add_up(self._step(clip), max(abs(clip.low), abs(clip.high))), self.numbers.size, 0)
-            for clip in ranges
+    shape: MadeUp
+    question: NumberQuestion
+    _counted: Floats | None = None
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Labels of the groups."""
+        return self.question.groups
+
+    def count(self, *, progress: None = None) -> ColumnCounts:  # noqa: ARG002 - it is as a question has it
+        """Return how many numbers each bucket has."""
+        self._counted = numbers = self.shape.draw(self.question)
+        counts = BucketCounts.of(numbers, grid=self.question.grid)
+        groups = max(1, len(self.groups))
+        return ColumnCounts((counts,) * groups, numbers.size * groups, 0)
+
+    def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002
+        """Return the same with the sum of each bucket."""
+        groups = max(1, len(self.groups))
+        one = BucketSums.of(self.shape.draw(self.question), cast("StepLadder", self.question.ladder))
+        return replace(
+            one,
+            group=np.repeat(np.arange(groups), one.bucket.size),
+            bucket=np.tile(one.bucket, groups),
+            count=np.tile(one.count, groups),
+            total=list(one.total) * groups,
+            missing=np.zeros(groups, dtype=np.int64),
         )
 
-    def square_totals(self, ranges: Sequence[StepRange]) -> tuple[SquareTotal, ...]:
+    def totals(self, ranges: Sequence[StepRange], *, progress: None = None) -> tuple[Total, ...]:  # noqa: ARG002
+        """Return what they add up to, clipped to each range."""
+        found = []
+        for clip in ranges:
+            steps = self._step(clip)
+            total = _add_up(steps, max(abs(clip.low), abs(clip.high)))
+            found.append(Total(total, steps.size, 0))
+        return tuple(found)
+
+    def square_totals(
+        self,
+        ranges: Sequence[StepRange],
+        *,
+        progress: None = None,  # noqa: ARG002
+    ) -> tuple[SquareTotal, ...]:
         """Return the same, with squared distances from the lower end of each range."""
         found = []
         for clip in ranges:
@@ -252,4 +236,7 @@ class _Column:
         return tuple(found)
 
     def _step(self, clip: StepRange) -> NDArray[np.int64]:
-        return np.clip(np.floor(self.numbers / float(clip.step)), clip.low, clip.high).astype(np.int64)
+        numbers = self._counted
+        if numbers is None:
+            numbers = self.shape.draw(self.question, _find_ends_of_clip(clip))
+        return np.clip(np.floor(numbers / float(clip.step)), clip.low, clip.high).astype(np.int64)
