@@ -112,7 +112,7 @@ class GumbelStage(FirmCost):
             lambda epsilon: stage_delta(rate, monotone, epsilon),
             left,
             top,
-            _reach(rate, monotone),
+            _largest_loss(rate, monotone),
             share,
             power=3,
         )
@@ -126,7 +126,7 @@ class GumbelStage(FirmCost):
 
 def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
     """Return the largest delta at `epsilon` >= 0, for the worse order of the neighbors, rounded up."""
-    left = epsilon - _reach(rate, monotone)
+    left = epsilon - _largest_loss(rate, monotone)
     if left >= 0:
         return 0.0
     if math.isinf(left):
@@ -136,7 +136,7 @@ def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
     return raise_delta(short * (short * (short * _curve_scale(rate, monotone))))
 
 
-def _reach(rate: float, monotone: bool) -> float:
+def _largest_loss(rate: float, monotone: bool) -> float:
     return (2 if monotone else 3) * rate
 
 
@@ -152,7 +152,7 @@ def _curve_scale(rate: float, monotone: bool) -> float:
 @lru_cache(maxsize=4096)
 def stage_rdp(rate: float, monotone: bool, alpha: float) -> float:
     """Return the largest divergence of order `alpha` > 1 over all lists, rounded up; `rate` is epsilon."""
-    top = _reach(rate, monotone)
+    top = _largest_loss(rate, monotone)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE or alpha * rate > _LARGEST_REACH:
         interval = (
             GumbelStage(epsilon=Fraction(rate), monotone=monotone).interval if rate < math.inf else None
@@ -182,11 +182,11 @@ def _raise_log_moment(rate: float, monotone: bool, k: float) -> float:
         found, lost = _quick_log_moment(rate, monotone, k), _QUICK_ERROR * (1 + reach)
         if lost <= _QUICK_SHARE * found:
             return found + lost
-    return float(_log_moment(Decimal(rate), monotone, Decimal(k))) * (1 + _STAGE_ROUNDING)
+    return float(_decimal_log_moment(Decimal(rate), monotone, Decimal(k))) * (1 + _STAGE_ROUNDING)
 
 
 def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
-    """Return what `_log_moment` does, in floats: the same formulas, by `expm1` and `log1p`."""
+    """Return what `_decimal_log_moment` does, in floats: the same formulas, by `expm1` and `log1p`."""
     width, start = (rate, 0.0) if monotone else (2 * rate, rate)
     b, first = math.expm1(width), math.expm1(start)  # both less 1, and so is `stay`
     reach, exponent = k * width, 2 * k + 1
@@ -204,7 +204,7 @@ def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
     return math.log(moment) - k * start
 
 
-def _log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
+def _decimal_log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
     """Return the logarithm of the largest mean of (dP/dQ)^k under P, k > 0 or k < -1."""
     # Every step is one of this context: an operator would round as the caller's thread says.
     c = _MOMENT_CONTEXT
@@ -237,7 +237,7 @@ def _stage_rho(numerator: int, denominator: int, monotone: bool) -> Fraction:
     rate = round_up(stage.epsilon_)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE:
         return stage.interval.zcdp()
-    top = _reach(rate, monotone)
+    top = _largest_loss(rate, monotone)
     found = shorten_up(certify_rho(lambda alpha: stage_rdp(rate, monotone, alpha), top))
     # That of the interval is a search of its own, for hardly less anywhere; that of the epsilon is a formula.
     return min(found, pure_rho(stage.pure()))
