@@ -261,6 +261,13 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
+def _find(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:
+    """Return a mechanism whose transcripts can be enumerated: its threshold is 0."""
+    return GumbelSparseVector(threshold=0, positives=positives, epsilon=epsilon, sensitivity=sensitivity)
+
+
+# Many small weights come near the closed form; twelve are still enumerated in no time.
+_SMALL_WEIGHTS = (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
@@ -268,16 +275,8 @@ CLAIMS = (
         references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
-                (18, -18),
-                (19, -19),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=EITHER_WAY),
-                (15, -15, 15, -15),
-                (16, -16, 16, -16),
-            ),
+            (_find(1, 3, EITHER_WAY), (18, -18), (19, -19)),
+            (_find(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
         ),
         tight=True,
     ),
@@ -290,16 +289,8 @@ CLAIMS = (
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING),
-                (18, -18),
-                (19, -18),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING),
-                (15, -15, 15, -15),
-                (16, -15, 16, -15),
-            ),
+            (_find(1, 2, COUNTING), (18, -18), (19, -18)),
+            (_find(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
         ),
         tight=True,
     ),
@@ -310,18 +301,9 @@ CLAIMS = (
         ),
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
-        # Many small weights come near; twelve are still enumerated in no time.
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING),
-                (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3),
-                (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
-                (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3),
-                (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2),
-            ),
+            (_find(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
+            (_find(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
         ),
     ),
 )
