@@ -13,9 +13,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from sordino.constraints import NOT_NEGATIVE, Constraint, Number, exact
+from sordino.constraints import NOT_NEGATIVE, Constraint, Number, accept_if
 from sordino.cost.base import ExactCost, FirmCost
 from sordino.cost.conversion import (
     checked_alpha,
@@ -74,14 +74,9 @@ def raised_delta(failing: Fraction, delta: float) -> float:
     return nearest if Fraction(repr(nearest)) >= number else min(1.0, stated(number))
 
 
-def _convert_probability(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and 0 <= number < 1 else None
-
-
 PROBABILITY = Constraint(
     "a number in [0, 1)",
-    _convert_probability,
+    accept_if(lambda number: 0 <= number < 1),
     (0, 1e-6, Fraction(1, 3)),
     (-1e-9, 1, math.nan, None, "0", True),
 )

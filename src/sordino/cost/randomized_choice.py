@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
-from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number
+from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number, accept_if
 from sordino.cost.base import FirmCost
 from sordino.cost.conversion import raise_delta, raise_divergence, round_up, solve_curve
 from sordino.cost.pure import Pure
@@ -27,12 +27,12 @@ _LEAST_RATE = 1e-290
 _CHOICE_ROUNDING = 2.0**-48
 
 
-def _convert_choices(value: Any) -> int | None:
-    number = DOMAIN_SIZE.convert(value)
-    return number if isinstance(number, int) and number >= 2 else None
-
-
-CHOICES = Constraint("a whole number from 2 to 2^52", _convert_choices, (2, 60), (1, 0, -1, 2.5, True, None))
+CHOICES = Constraint(
+    "a whole number from 2 to 2^52",
+    accept_if(lambda number: number >= 2, DOMAIN_SIZE.convert),
+    (2, 60),
+    (1, 0, -1, 2.5, True, None),
+)
 
 
 @final

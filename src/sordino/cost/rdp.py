@@ -14,7 +14,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, final
 
-from sordino.constraints import COUNT, DOMAIN_SIZE, NOT_NEGATIVE, POSITIVE, Constraint, Number, exact, shown
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Constraint,
+    Number,
+    accept_if,
+    shown,
+)
 from sordino.cost.base import FirmCost
 from sordino.cost.conversion import (
     nearest,
@@ -180,14 +189,9 @@ STEPS = Constraint(
 )
 
 
-def _convert_order(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and Fraction(1000001, 10**6) <= number <= 10**300 else None
-
-
 ORDER = Constraint(
     "a number in [1.000001, 1e300]",
-    _convert_order,
+    accept_if(lambda number: Fraction(1000001, 10**6) <= number <= 10**300),
     (2, 1.5, Fraction(4, 3)),
     (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True),
 )
