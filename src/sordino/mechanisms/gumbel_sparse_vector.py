@@ -261,7 +261,7 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
-def _find(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:
+def _make_vector(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:
     """Return a mechanism whose transcripts can be enumerated: its threshold is 0."""
     return GumbelSparseVector(threshold=0, positives=positives, epsilon=epsilon, sensitivity=sensitivity)
 
@@ -275,8 +275,8 @@ CLAIMS = (
         references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (_find(1, 3, EITHER_WAY), (18, -18), (19, -19)),
-            (_find(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
+            (_make_vector(1, 3, EITHER_WAY), (18, -18), (19, -19)),
+            (_make_vector(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
         ),
         tight=True,
     ),
@@ -289,8 +289,8 @@ CLAIMS = (
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (_find(1, 2, COUNTING), (18, -18), (19, -18)),
-            (_find(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
+            (_make_vector(1, 2, COUNTING), (18, -18), (19, -18)),
+            (_make_vector(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
         ),
         tight=True,
     ),
@@ -302,8 +302,8 @@ CLAIMS = (
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (_find(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
-            (_find(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
+            (_make_vector(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
+            (_make_vector(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
         ),
     ),
 )
