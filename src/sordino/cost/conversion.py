@@ -1,9 +1,7 @@
-"""Conversions between notions of privacy, each rounded to the safe side and each with its source.
+"""Exact numbers as text and as floats, and conversions between notions of privacy, rounded to the safe side.
 
 References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Prop. 3.3] for pure to zCDP;
 [kairouz2015, Thm 3.3] for one pure mechanism to (epsilon, delta).
-
-Writes exact numbers as text and as floats for reading; works on any fraction, however large or small.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Privacy loss in an interval that need not be symmetric.
 
-Claim: the two-point pair at the ends of [-low, high] bounds every view; its rho is at most (low + high)^2/8.
+Claim: of all laws with a log ratio in [-low, high] the pair of two points at the ends, with the masses
+P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss, has the largest divergence of every convex
+kind; in the other order low and high are exchanged. Its rho is at most (low + high)^2/8.
 Proof: docs/proofs/dominating-pairs.md, docs/proofs/smallest-rho.md.
-
-The extreme pair of two laws whose log ratio lies in [-low, high]: two points, at the two ends.
-
-With masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss it has the largest divergence of
-every convex kind, and the other order of the pair is the same with low and high exchanged.
-Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -32,9 +28,6 @@ from sordino.cost.conversion import (
 )
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 from sordino.errors import InvalidParameter
-
-# ---- two point ---------------------------------------------------------------------------------------------
-
 
 # Between them chords say more than the closed forms, and no float is lost.
 _SMALLEST_END, _LARGEST_END = 1e-5, 500.0

@@ -47,9 +47,8 @@ from sordino.mechanisms.base import (
     Rules,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.counted_stream import CountedStream
+from sordino.mechanisms.crossings.counted_stream import CountedStream, Counting
 from sordino.mechanisms.crossings.crossings import crossings
-from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -61,7 +60,7 @@ _MOST_COUNTED = 4096  # positives whose choices are counted
 
 
 @final
-class GaussianSparseVector(Quiet, Mechanism):
+class GaussianSparseVector(Counting, Mechanism):
     """Find the first answers above a public threshold, with Gaussian noise on the threshold.
 
     It is for accounting in Rényi divergences. It has no pure epsilon, however large its noise is, and nothing
