@@ -16,6 +16,7 @@ NO_DOORS = {
     "Charge.open": "the ledger's own door: it renews after the draw is durable (tests/noise/test_copies.py)",
     "Charge.release": "the ledger's own door: it renews after the draw is durable (tests/noise/test_copies.py)",
     "LabelSelection.release": "the base of two mechanisms that are doors, see `INHERITED`",
+    "ColumnQuantiles.release": "the base of three estimators that are doors, see `INHERITED`",
     "Payer.open": "a protocol",
     "Payer.release": "a protocol",
     "RangeMechanism.release": "the base of two mechanisms that are doors, see `INHERITED`",
@@ -33,6 +34,7 @@ INHERITED = {
     for base, mechanisms, methods in (
         ("AddsNoise", ("LaplaceMechanism", "GaussianMechanism"), ("release",)),
         ("BranchingMechanism", ("SparseVector", "AdaptiveSparseVector"), ("release",)),
+        ("ColumnQuantiles", ("Quantile", "Quantiles", "QuantileInterval"), ("release",)),
         ("LabelSelection", ("UnlistedTopK", "LimitedTopK"), ("release",)),
         ("RangeMechanism", ("CompositeMechanism", "CompositeTable"), ("release", "reports")),
         (
