@@ -119,10 +119,10 @@ class QuantileValue(HasEstimate, ColumnRelease):
         return self.low <= least and self.high == math.inf
 
 
-Released = TypeVar("Released")
+ReleaseKind = TypeVar("ReleaseKind")
 
 
-class ColumnQuantiles(Mechanism, Generic[Released]):
+class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     """What quantiles of a column have in common: a grid of edges, from public numbers, and neighbors."""
 
     q: Any = parameter(PROPORTION, "Which quantile.")
@@ -179,7 +179,7 @@ class ColumnQuantiles(Mechanism, Generic[Released]):
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
 
     @no_remnants
-    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> Released:
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ReleaseKind:
         """Release what is asked of a column, with fresh noise.
 
         Parameters
@@ -205,7 +205,7 @@ class ColumnQuantiles(Mechanism, Generic[Released]):
         return released
 
     @no_remnants
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[Released]:
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[ReleaseKind]:
         """Release what `release` does of each of several columns, with noise of its own.
 
         Parameters
@@ -226,7 +226,7 @@ class ColumnQuantiles(Mechanism, Generic[Released]):
             As for `release`.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.release_each")
-        released: list[Released] = []
+        released: list[ReleaseKind] = []
         # Not all at once: what searches look at would fill the memory.
         for begin in range(0, len(columns), self.grid.together):
             some = columns[begin : begin + self.grid.together]
@@ -236,7 +236,7 @@ class ColumnQuantiles(Mechanism, Generic[Released]):
         return released
 
     @abstractmethod
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[Released]:
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[ReleaseKind]:
         """Release what is asked of each of some columns, which were counted."""
 
     def value_of(self, place: int, upward: bool | None) -> float:
