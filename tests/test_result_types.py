@@ -28,6 +28,7 @@ BOTH = {"positives": 2, "epsilon": 2, "sensitivity": sd.COUNTING}
 NO_RESULTS = {
     "Tabular": "what all results are",
     "Release": "what all releases are",
+    "ClippedRelease": "what a figure of clipped records is",
     "ColumnRelease": "what all releases about a column are",
     "Clip": "a stage of an estimator",
 }

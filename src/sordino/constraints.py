@@ -127,117 +127,88 @@ def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
     return f"{what} has no key {shown(key)}.{hint}"
 
 
-# Each `_accept_...` returns the value to keep, or None to refuse it.
-def _accept_positive(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and number > 0 else None
+def accept_if(holds: Callable[[Any], bool], read: Callable[[Any], Any] = exact) -> Callable[[Any], Any]:
+    """Return what keeps of a value what `read` makes of it, and None, which refuses it, unless that holds."""
+
+    def accept(value: Any) -> Any:
+        number = read(value)
+        return number if number is not None and holds(number) else None
+
+    return accept
 
 
-def _accept_share(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and 0 < number < 1 else None
-
-
-def _accept_whole_share(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and 0 < number <= 1 else None
-
-
-def _accept_proportion(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and 0 <= number <= 1 else None
-
-
-def _accept_non_negative(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and number >= 0 else None
-
-
-def _accept_above_one(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and number > 1 else None
-
-
-def _accept_finite(value: Any) -> Fraction | None:
-    return exact(value)
-
-
-def _accept_count(value: Any) -> int | None:
-    number = _accept_whole_number(value)
-    return number if number is not None and number >= 1 else None
-
-
-def _accept_whole_number(value: Any) -> int | None:
+def _read_whole(value: Any) -> int | None:
     # A float is refused even where its value is whole: a count is given as a whole number.
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
-        return None
-    return int(value)
+    return None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
 
 
-def _accept_domain_size(value: Any) -> int | None:
-    number = _accept_whole_number(value)
-    return number if number is not None and 1 <= number <= 1 << 52 else None
-
-
-def _accept_truth_value(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _accept_power_of_two(value: Any) -> Fraction | None:
-    number = _accept_positive(value)
-    if number is None:
-        return None
+def _is_power_of_two(number: Fraction) -> bool:
     # In lowest terms a power of two is one bit over 1, or 1 over one bit.
-    one = number.numerator if number.denominator == 1 else number.denominator
-    alone = number.denominator == 1 or number.numerator == 1
-    return number if alone and one & (one - 1) == 0 else None
+    top, bottom = number.as_integer_ratio()
+    return top > 0 and 1 in {top, bottom} and max(top, bottom).bit_count() == 1
 
 
 # Each rule brings values that satisfy it and values that do not: the tests try them on every parameter.
 POSITIVE = Constraint(
     "a number in (0, inf)",
-    _accept_positive,
+    accept_if(lambda number: number > 0),
     (1, 0.5, Fraction(1, 3)),
     (0, -1, math.nan, math.inf, "1", None, True),
 )
 NOT_NEGATIVE = Constraint(
     "a number in [0, inf)",
-    _accept_non_negative,
+    accept_if(lambda number: number >= 0),
     (0, 0.5, Fraction(1, 3)),
     (-1, math.nan, math.inf, "1", None, True),
 )
 SHARE = Constraint(
-    "a number in (0, 1)", _accept_share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half")
+    "a number in (0, 1)",
+    accept_if(lambda number: 0 < number < 1),
+    (0.5, Fraction(1, 3)),
+    (0, 1, -0.5, math.nan, None, "half"),
 )
 WHOLE_SHARE = Constraint(
     "a number in (0, 1]",
-    _accept_whole_share,
+    accept_if(lambda number: 0 < number <= 1),
     (0.5, 1, Fraction(1, 3)),
     (0, 1.5, -0.5, math.nan, None, "half"),
 )
 GROWTH = Constraint(
     "a number in (1, inf)",
-    _accept_above_one,
+    accept_if(lambda number: number > 1),
     (2, 1.01, Fraction(4, 3)),
     (1, 0.5, -2, math.nan, math.inf, "2", None, True),
 )
 PROPORTION = Constraint(
     "a number in [0, 1]",
-    _accept_proportion,
+    accept_if(lambda number: 0 <= number <= 1),
     (0, 1, 0.5, Fraction(1, 3)),
     (-0.5, 1.5, math.nan, None, "half", True),
 )
-FINITE = Constraint("a finite number", _accept_finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
-COUNT = Constraint("a whole number, at least 1", _accept_count, (1, 20), (0, -1, 1.5, True, None, math.nan))
+FINITE = Constraint("a finite number", exact, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
+COUNT = Constraint(
+    "a whole number, at least 1",
+    accept_if(lambda number: number >= 1, _read_whole),
+    (1, 20),
+    (0, -1, 1.5, True, None, math.nan),
+)
 DOMAIN_SIZE = Constraint(
-    "a whole number from 1 to 2^52", _accept_domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60)
+    "a whole number from 1 to 2^52",
+    accept_if(lambda number: 1 <= number <= 1 << 52, _read_whole),
+    (1, 10**12),
+    (0, -1, 1.5, True, None, 1 << 60),
 )
 WHOLE = Constraint(
-    "a whole number, at least 0", _accept_whole_number, (0, 1, 20), (-1, 1.5, True, None, math.nan)
+    "a whole number, at least 0",
+    accept_if(lambda number: number >= 0, _read_whole),
+    (0, 1, 20),
+    (-1, 1.5, True, None, math.nan),
 )
-TRUTH = Constraint("True or False", _accept_truth_value, (True, False), (1, None, "yes"))
+TRUTH = Constraint(
+    "True or False", lambda value: value if isinstance(value, bool) else None, (True, False), (1, None, "yes")
+)
 POWER_OF_TWO = Constraint(
-    "a power of two", _accept_power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None)
+    "a power of two", accept_if(_is_power_of_two), (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None)
 )
 
 

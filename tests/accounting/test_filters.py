@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from sordino import COUNTING, BudgetExceeded, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK
 from sordino.accounting import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
-from sordino.accounting.filters import Meter
+from sordino.accounting.filters import LimitedSums
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
 
 EACH = [
@@ -68,7 +68,7 @@ def test_nothing_comes_between_looking_and_charging():
             time.sleep(0.01)
             return found
 
-    meter = Meter(epsilon=Fraction(1))
+    meter = LimitedSums(epsilon=Fraction(1))
 
     def attempt(_):
         try:
@@ -241,7 +241,7 @@ def test_a_copy_of_the_process_has_no_budget(make, cost, fit):
         return refused + ("Filter(" in repr(budget)) + (budget.spent == spent)
 
     spent = budget.spent
-    budget._meter._lock.acquire()
+    budget._sums._lock.acquire()
     process = os.fork()
     if not process:
         signal.alarm(20)  # a copy that waits for the lock would wait forever
@@ -250,7 +250,7 @@ def test_a_copy_of_the_process_has_no_budget(make, cost, fit):
             code = 0 if child() == 5 else 1
         finally:
             os._exit(code)
-    budget._meter._lock.release()
+    budget._sums._lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     for _ in range(fit - 1):
         budget.spend(cost)
@@ -335,7 +335,7 @@ def test_many_orders_and_many_parts_are_quick():
 def test_a_signal_handler_in_the_middle_of_an_addition_waits_for_nobody(monkeypatch):
     """It would wait for the lock of its own thread for ever. It is refused, and nothing is charged for it."""
     budget, cost, refused = PureFilter(epsilon=1), Pure(epsilon=Fraction(1, 4)), []
-    meter = budget._meter
+    meter = budget._sums
     add = type(meter)._add
 
     def interrupted(self, amounts):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, FoldedMechanism, Seeded, Sensitivity, Value, interval
-from sordino.mechanisms.folded import _period, decide
+from sordino.mechanisms.folded import _period_of, decide
 
 PAIR = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 STAIRS = Sensitivity(bound=3, monotone=False, adjacency="replace-one", step=1)
@@ -38,7 +38,7 @@ def test_every_answer_is_covered(name, confidence):
     low, high = m.ends
     noise = np.arange(-REACH, REACH + 1)
     mass = np.array([float(m.noise.pmf(z)) for z in noise.tolist()])
-    inside = {x: decide(x + noise, low, high, _period(m.noise)) for x in range(low, high + 1)}
+    inside = {x: decide(x + noise, low, high, _period_of(m.noise)) for x in range(low, high + 1)}
     spots = np.unique(np.concatenate(list(inside.values())))
     a, b = np.array([told(m, output, confidence) for output in spots.tolist()]).T
     assert ((low <= a) & (a <= b) & (b <= high)).all(), "within the range of the answers"

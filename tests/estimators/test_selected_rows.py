@@ -188,7 +188,7 @@ def test_the_tail_of_a_difference_is_that_of_the_law():
         difference = np.convolve(mass, mass[::-1])
         for lead in (-3, 0, 1, 2, 7):
             tail = difference[2 * most + lead :].sum()
-            assert selected_rows._difference_tail(rate, lead) == pytest.approx(tail, rel=1e-9)
+            assert selected_rows._laplace_difference_tail(rate, lead) == pytest.approx(tail, rel=1e-9)
 
 
 def test_equal_items_are_seldom_told_apart_and_far_ones_are():

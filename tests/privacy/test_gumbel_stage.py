@@ -129,7 +129,7 @@ def test_lists_of_many_small_weights_reach_the_deltas(rate, share, both):
 
 def test_oracles():
     def moment(k):
-        return float(stages._log_moment(Decimal(1), True, Decimal(k)).exp())
+        return float(stages._decimal_log_moment(Decimal(1), True, Decimal(k)).exp())
 
     assert moment(1) == pytest.approx(1.569212893953, rel=1e-12)
     assert moment(-2) == pytest.approx(1.409655641383, rel=1e-12)
@@ -215,7 +215,7 @@ def draw_moments(count):
 def test_floats_err_by_far_less_than_is_added():
     count, largest = 0, 0.0
     for rate, one_way, k, reach in draw_moments(3000):
-        true = stages._log_moment(Decimal(rate), one_way, Decimal(k))
+        true = stages._decimal_log_moment(Decimal(rate), one_way, Decimal(k))
         error = float(Decimal(stages._quick_log_moment(rate, one_way, k)) - true)
         assert stages._raise_log_moment(rate, one_way, k) >= true
         largest = max(largest, abs(error) / (stages._QUICK_ERROR * (1 + reach)))
@@ -234,7 +234,7 @@ def test_the_cost_of_a_usual_rate_needs_no_decimals(rate, monkeypatch):
     known = [make(Fraction(rate)).zcdp() for make in (monotone, general)]
     stages._stage_rho.cache_clear()
     stages.stage_rdp.cache_clear()
-    monkeypatch.setattr(stages, "_log_moment", refuse)
+    monkeypatch.setattr(stages, "_decimal_log_moment", refuse)
     assert [make(Fraction(rate)).zcdp() for make in (monotone, general)] == known
     assert general(Fraction(rate)).rdp(8.92606) < general(Fraction(rate)).pure()
 

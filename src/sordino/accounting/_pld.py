@@ -20,8 +20,8 @@ from typing import Any, final
 from sordino.accounting.parts import Parts, count_parts, total_of
 from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, GumbelStage, Pure, RandomizedChoice, Range
+from sordino.cost.base import order_parts
 from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
-from sordino.cost.keys import ordered
 from sordino.cost.loss_law import LARGEST, name_intervals, stage_masses
 from sordino.cost.randomized_choice import choice_masses
 from sordino.cost.turning import find_grid, find_turning, turning_masses, turns
@@ -142,7 +142,7 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     aligned = texts if len(texts) == 1 else set()
     sums = [
         _compose_with_itself(_distribution_of_part(part, width), count)
-        for part, count in ordered(parts)
+        for part, count in order_parts(parts)
         if not turns(part, aligned)
     ]
     turning = sorted(find_turning(parts, aligned).items())

@@ -8,8 +8,8 @@ from typing import Any
 from sordino.accounting._pld import dp_accounting
 from sordino.accounting.parts import count_parts, total_of
 from sordino.cost import RDP, Approximate, ApproximateZCDP, Cost, Pure
+from sordino.cost.base import order_parts
 from sordino.cost.conversion import round_up
-from sordino.cost.keys import ordered
 from sordino.cost.rdp import steps_of
 from sordino.cost.rho import laplace_rho
 from sordino.errors import InvalidParameter
@@ -46,7 +46,7 @@ def to_dp_events(costs: Any) -> Any:
     1.861
     """
     library = dp_accounting("dp_accounting", "to_dp_events")
-    parts = ordered(count_parts(total_of(costs, "to_dp_events")))
+    parts = order_parts(count_parts(total_of(costs, "to_dp_events")))
     # One by one, because `PLDAccountant` ignores the count of randomized response.
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sordino.cost.approximate import Approximate
-from sordino.cost.approximate_zcdp import ApproximateZCDP
+from sordino.cost.approximate import Approximate, ApproximateZCDP
+from sordino.cost.base import Cost
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
-from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice
 from sordino.cost.range import Range

@@ -1,41 +1,32 @@
-"""Approximate differential privacy: a pure guarantee that may fail with a probability.
+"""Guarantees that may fail with a probability, beside one that holds otherwise: pure, or concentrated.
 
-Claim: every (epsilon, delta)-private pair of laws is the image, under one channel, of randomized response
-that with probability delta gives everything away [kairouz2015; murtagh2016].
-Proof: docs/proofs/dominating-pairs.md.
-
-Sets probabilities of failure aside, and adds them back to the guarantee that holds without failure.
-
-If with probability f, the same under both laws, nothing is promised and otherwise a curve d holds, then f +
-(1 - f) d holds.
-Proof: docs/proofs/dominating-pairs.md.
+Claim: if with probability f, the same under both laws, nothing is promised and otherwise a curve d holds,
+then f + (1 - f) d holds. Every (epsilon, delta)-private pair of laws is the image, under one channel, of
+randomized response that with probability delta gives everything away [kairouz2015; murtagh2016].
+Proof: docs/proofs/dominating-pairs.md; docs/proofs/unlisted.md, "Concentrated, but for a failure".
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from sordino.constraints import NOT_NEGATIVE, Constraint, Number, exact
+from sordino.constraints import NOT_NEGATIVE, Constraint, Number, accept_if
+from sordino.cost.base import ExactCost, FirmCost
 from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
     checked_epsilon,
-    digits,
-    nearest,
-    ratio,
     round_down,
     round_up,
     stated,
 )
 from sordino.cost.pure import Pure
-
-# ---- failure -----------------------------------------------------------------------------------------------
-
+from sordino.cost.zcdp import ZCDP
 
 # Bits of a product of fractions up to which it is formed exactly; longer ones take too long.
 _EXACT_BITS = 1 << 12
@@ -83,30 +74,25 @@ def raised_delta(failing: Fraction, delta: float) -> float:
     return nearest if Fraction(repr(nearest)) >= number else min(1.0, stated(number))
 
 
-def _convert_probability(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and 0 <= number < 1 else None
-
-
 PROBABILITY = Constraint(
     "a number in [0, 1)",
-    _convert_probability,
+    accept_if(lambda number: 0 <= number < 1),
     (0, 1e-6, Fraction(1, 3)),
     (-1e-9, 1, math.nan, None, "0", True),
 )
 
 
-class MayFail(ABC):
+class MayFail(ExactCost):
     """A cost that holds but for a failure of probability `delta_`: its views follow from the firm one."""
 
     delta_: Fraction
 
     @property
     @abstractmethod
-    def firm(self) -> Any:
-        """What holds without the failure."""
+    def firm(self) -> FirmCost:
+        """What holds without the failure ("Guarantees that fail")."""
 
-    def split_failure(self) -> tuple[Fraction, Any]:
+    def split_failure(self) -> tuple[Fraction, FirmCost]:
         """Return the probability that it fails, and what it costs otherwise."""
         return self.delta_, self.firm
 
@@ -114,19 +100,16 @@ class MayFail(ABC):
 
     def pure(self) -> Fraction | float:
         """Return what holds without the failure if delta is 0, else inf."""
-        found: Fraction | float = self.firm.pure() if self.delta_ == 0 else math.inf
-        return found
+        return self.firm.pure() if self.delta_ == 0 else math.inf
 
     def zcdp(self) -> Fraction | float:
         """Return what holds without the failure if delta is 0, else inf."""
-        found: Fraction | float = self.firm.zcdp() if self.delta_ == 0 else math.inf
-        return found
+        return self.firm.zcdp() if self.delta_ == 0 else math.inf
 
     def rdp(self, alpha: float) -> float:
         """Return what holds without the failure if delta is 0, else inf."""
         order = checked_alpha(alpha)
-        found: float = self.firm.rdp(order) if self.delta_ == 0 else math.inf
-        return found
+        return self.firm.rdp(order) if self.delta_ == 0 else math.inf
 
     def epsilon(self, delta: float) -> float:
         """Return the least proven epsilon at `delta`; inf below the delta of this cost."""
@@ -140,7 +123,7 @@ class MayFail(ABC):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Approximate(MayFail):
     """(epsilon, delta)-differential privacy.
 
@@ -165,25 +148,60 @@ class Approximate(MayFail):
     inf
     """
 
+    notion = "approximate"
     epsilon_: Fraction
     delta_: Fraction
 
     def __init__(self, *, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("Approximate.epsilon", epsilon))
-        object.__setattr__(self, "delta_", PROBABILITY("Approximate.delta", delta))
-
-    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
-        return hash(("approximate", *self.epsilon_.as_integer_ratio(), *self.delta_.as_integer_ratio()))
-
-    def __repr__(self) -> str:
-        return f"Approximate(epsilon={digits(self.epsilon_)}, delta={digits(self.delta_)})"
+        self._set(
+            epsilon_=NOT_NEGATIVE("Approximate.epsilon", epsilon),
+            delta_=PROBABILITY("Approximate.delta", delta),
+        )
 
     @property
     def firm(self) -> Pure:
         """What holds without the failure: randomized response ("Guarantees that fail")."""
         return Pure(epsilon=self.epsilon_)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters, exact and as floats."""
-        numbers = {"epsilon": nearest(self.epsilon_), "delta": nearest(self.delta_)}
-        return {"notion": "approximate", **numbers, "exact": [ratio(self.epsilon_), ratio(self.delta_)]}
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ApproximateZCDP(MayFail):
+    """Rho-zero-concentrated differential privacy but for a failure of probability delta.
+
+    Both laws are mixtures: with probability delta anything, else laws that are rho-zCDP.
+
+    Parameters
+    ----------
+    rho : number
+        At least 0. A float means its shortest decimal.
+    delta : number
+        In [0, 1). A float means its shortest decimal. With 0 this is `ZCDP`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> both = cost.ApproximateZCDP(rho=0.05, delta=1e-6)
+    >>> both.epsilon(1e-7), round(both.epsilon(2e-6), 4), round(cost.ZCDP(rho=0.05).epsilon(1e-6), 4)
+    (inf, 1.4716, 1.4716)
+    """
+
+    notion = "approximate zcdp"
+    rho: Fraction
+    delta_: Fraction
+
+    def __init__(self, *, rho: Number, delta: Number) -> None:
+        self._set(
+            rho=NOT_NEGATIVE("ApproximateZCDP.rho", rho),
+            delta_=PROBABILITY("ApproximateZCDP.delta", delta),
+        )
+
+    @property
+    def firm(self) -> ZCDP:
+        """What holds without the failure."""
+        return ZCDP(rho=self.rho)

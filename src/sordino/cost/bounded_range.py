@@ -10,32 +10,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost.conversion import (
-    checked_alpha,
-    checked_delta,
-    checked_epsilon,
-    digits,
-    nearest,
-    raise_delta,
-    raise_divergence,
-    ratio,
-    round_down,
-    round_up,
-    settled,
-    stated,
-)
+from sordino.cost.base import FirmCost
+from sordino.cost.conversion import raise_delta, raise_divergence, round_up, solve_curve
 from sordino.cost.rho import pure_rho
 
 _BOUNDED_ROUNDING = 2.0**-49
 
 
 @final
-@dataclass(frozen=True)
-class BoundedRange:
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedRange(FirmCost):
     """Privacy loss in [t - epsilon, t] for some t that may depend on the neighbors: epsilon-bounded range.
+
+    Every view holds for the worst place of the interval.
 
     Parameters
     ----------
@@ -56,16 +46,11 @@ class BoundedRange:
     True
     """
 
+    notion = "bounded-range"
     epsilon_: Fraction
 
     def __init__(self, *, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("BoundedRange.epsilon", epsilon))
-
-    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
-        return hash(("bounded-range", self.epsilon_.numerator, self.epsilon_.denominator))
-
-    def __repr__(self) -> str:
-        return f"BoundedRange(epsilon={digits(self.epsilon_)})"
+        self._set(epsilon_=NOT_NEGATIVE("BoundedRange.epsilon", epsilon))
 
     def pure(self) -> Fraction:
         """Return epsilon, exactly: the interval holds 0, so neither end is farther away than its width."""
@@ -75,34 +60,18 @@ class BoundedRange:
         """Return epsilon^2/8, or from about 8 on the rho of its pure epsilon, which is smaller."""
         return min(self.epsilon_**2 / 8, pure_rho(self.epsilon_))
 
-    def rdp(self, alpha: float) -> float:
-        """Return the largest divergence of a two-point pair over all places of the interval."""
-        order = checked_alpha(alpha)
-        return 0.0 if self.epsilon_ == 0 else bounded_rdp(round_up(self.epsilon_), order)
+    # A wider interval has larger curves, so the width is rounded up.
 
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta` over all places of the interval."""
-        left = round_down(checked_delta(delta))
-        if self.epsilon_ == 0:
-            return 0.0
-        # At delta 0 only the pure bound holds: the interval contains 0, so its width bounds every loss.
-        if left == 0:
-            return stated(self.epsilon_)
-        # A wider interval has a larger curve, so the width is rounded up.
+    def _bound_divergence(self, order: float) -> float:
+        return bounded_rdp(round_up(self.epsilon_), order)
+
+    def _solve_epsilon(self, left: float, top: float) -> float:
         width = round_up(self.epsilon_)
-        # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
-        reach = math.sqrt(left * -math.expm1(-width))
-        guess = 0.0 if reach >= 1 else max(0.0, (width + 2 * math.log1p(-reach)) * (1 + 1e-12))
-        return settled(lambda epsilon: bounded_delta(width, epsilon), guess, left, stated(self.epsilon_))
+        share = math.sqrt(left * -math.expm1(-width))
+        return solve_curve(lambda epsilon: bounded_delta(width, epsilon), left, top, width, share, power=2)
 
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon` over all places of the interval."""
-        least = checked_epsilon(epsilon)
-        return 0.0 if least >= self.epsilon_ else bounded_delta(round_up(self.epsilon_), round_down(least))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameter, exact and as a float."""
-        return {"notion": "bounded-range", "epsilon": nearest(self.epsilon_), "exact": ratio(self.epsilon_)}
+    def _bound_delta(self, least: float) -> float:
+        return bounded_delta(round_up(self.epsilon_), least)
 
 
 def bounded_delta(width: float, epsilon: float) -> float:

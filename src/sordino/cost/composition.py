@@ -16,8 +16,15 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import COUNT, WHOLE, shown
-from sordino.cost.approximate import Approximate, failure, kept_epsilon, raised_delta
-from sordino.cost.approximate_zcdp import ApproximateZCDP
+from sordino.cost.approximate import (
+    Approximate,
+    ApproximateZCDP,
+    MayFail,
+    failure,
+    kept_epsilon,
+    raised_delta,
+)
+from sordino.cost.base import Cost, ExactCost, order_parts
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
     checked_alpha,
@@ -33,18 +40,20 @@ from sordino.cost.conversion import (
     stated,
 )
 from sordino.cost.gumbel_stage import GumbelStage
-from sordino.cost.keys import KEYS, ordered
 from sordino.cost.loss_law import loss_laws
-from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice
 from sordino.cost.range import Range
+from sordino.cost.rdp import RDP
 from sordino.cost.rdp_sum import summed_rdp
+from sordino.cost.zcdp import ZCDP
 from sordino.errors import InvalidParameter
 
 Parts = frozenset[tuple[Cost, int]]
-FAILING = (Approximate, ApproximateZCDP)
-"""Costs with a `delta_` of their own, and a `firm` cost that holds without that failure."""
+# All final: what is made of them is counted and summed by their class.
+_SINGLE = frozenset(
+    {RDP, ZCDP, Approximate, ApproximateZCDP, BoundedRange, GumbelStage, Pure, RandomizedChoice, Range}
+)
 
 
 @final
@@ -98,7 +107,7 @@ class Composition:
                 )
 
     def __repr__(self) -> str:
-        texts = [(repr(part), count) for part, count in ordered(self.parts)]
+        texts = [(repr(part), count) for part, count in order_parts(self.parts)]
         return (
             "compose("
             + ", ".join(text if n == 1 else f"repeat({text}, {_write_count(n)})" for text, n in texts)
@@ -155,7 +164,7 @@ class Composition:
         """Return the parts with how often each was paid."""
         return {
             "notion": "composition",
-            "parts": [{**part.to_dict(), "count": count} for part, count in ordered(self.parts)],
+            "parts": [{**part.to_dict(), "count": count} for part, count in order_parts(self.parts)],
         }
 
 
@@ -191,13 +200,13 @@ def _find_lone_interval(parts: Parts) -> Cost | None:
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
     """Split off the probability that any part fails; the rest are the parts as they are without failure."""
-    failing = failure((part.delta_, count) for part, count in parts if isinstance(part, FAILING))
-    if not any(isinstance(part, FAILING) for part, _ in parts):
+    failing = failure((part.delta_, count) for part, count in parts if isinstance(part, MayFail))
+    if not any(isinstance(part, MayFail) for part, _ in parts):
         return failing, parts
     firm: Counter[Cost] = Counter()
     # Given that nothing fails, an (epsilon, delta) part is randomized response ("Guarantees that fail").
     for part, count in parts:
-        firm[part.firm if isinstance(part, FAILING) else part] += count
+        firm[part.firm if isinstance(part, MayFail) else part] += count
     return failing, frozenset((part, count) for part, count in firm.items() if not _costs_nothing(part))
 
 
@@ -231,12 +240,12 @@ def _epsilon_routes(parts: Parts) -> Iterable[Callable[[float], float]]:
 def _check_countable(cost: Any, caller: str) -> None:
     """Raise `InvalidParameter` unless `cost` is a cost that can be counted."""
     # The quick way for our own classes; subclasses are refused below.
-    if type(cost) in KEYS or type(cost) is Composition:
+    if type(cost) in _SINGLE or type(cost) is Composition:
         return
     if isinstance(cost, type) or not isinstance(cost, Cost):
         raise InvalidParameter(f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}.")
     # A subclass may have other views than those by which its class is counted and summed.
-    if isinstance(cost, (*KEYS, Composition)):
+    if isinstance(cost, ExactCost | Composition):
         raise InvalidParameter(
             f"{caller} takes costs of your own or of sordino's final classes; "
             f"got {type(cost).__name__}, a subclass."
@@ -251,7 +260,7 @@ def _check_countable(cost: Any, caller: str) -> None:
 
 def _costs_nothing(part: Cost) -> bool:
     """Tell whether a part costs nothing; one of somebody else's class is kept for its other views."""
-    return type(part) in KEYS and part.pure() == 0
+    return type(part) in _SINGLE and part.pure() == 0
 
 
 def compose(*costs: Cost) -> Cost:
@@ -272,56 +281,15 @@ def compose(*costs: Cost) -> Cost:
     Fraction(3, 10)
     """
     counts: Counter[Cost] = Counter()
-    for cost, times in _count_equal_costs(costs):
+    # By identity first, which needs no hash of a cost: a list may hold one object a million times.
+    repeated = Counter(map(id, costs))
+    for cost in {id(cost): cost for cost in costs}.values():
         _check_countable(cost, "compose")
+        times = repeated[id(cost)]
         # Parts of a composition are taken out, so that equal ones are counted together.
         for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
             counts[part] += count * times
     return _simplify_composition((part, count) for part, count in counts.items() if not _costs_nothing(part))
-
-
-def _count_equal_costs(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
-    """Return each object with how often it appears.
-
-    Objects are told apart by identity; then equal ones are put together where that is quick.
-    """
-    # By identity first, which needs no hash of a cost: a list may hold one object a million times.
-    times = Counter(map(id, costs))
-    kinds: dict[type, list[Cost]] = {}
-    # The distinct objects that were not met yet, if any object appears twice.
-    left = set(times) if len(times) < len(costs) else set()
-    for cost in costs:
-        if left and id(cost) not in left:
-            continue
-        left.discard(id(cost))
-        kinds.setdefault(type(cost), []).append(cost)
-        # Every distinct object was met: the rest of the list are repetitions, counted already.
-        if not left and len(times) < len(costs):
-            break
-    for kind, distinct in kinds.items():
-        numbers = _composition_key if kind is Composition else KEYS.get(kind)
-        # A cost of somebody else's class has no key, and is told apart by its own equality later.
-        if numbers is None:
-            yield from ((cost, times[id(cost)]) for cost in distinct)
-            continue
-        together: Counter[Any] = Counter()
-        keys = [numbers(cost) for cost in distinct]
-        # No object appears twice, so that keys can be counted in one step.
-        if len(times) == len(costs):
-            together.update(keys)
-        else:
-            for key, cost in zip(keys, distinct, strict=True):
-                together[key] += times[id(cost)]
-        first = dict(zip(keys, distinct, strict=True))
-        yield from ((first[key], count) for key, count in together.items())
-
-
-def _composition_key(whole: Any) -> Any:
-    """Return a key of a composition: the keys of its parts, or its parts if one is of another's class."""
-    # Parts of other classes have no keys; the set of parts itself can be compared.
-    if not all(type(part) in KEYS for part, _ in whole.parts):
-        return whole.parts
-    return frozenset((type(part), count, KEYS[type(part)](part)) for part, count in whole.parts)
 
 
 def repeat(cost: Cost, n: int) -> Cost:

@@ -1,9 +1,7 @@
-"""Conversions between notions of privacy, each rounded to the safe side and each with its source.
+"""Exact numbers as text and as floats, and conversions between notions of privacy, rounded to the safe side.
 
 References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Prop. 3.3] for pure to zCDP;
 [kairouz2015, Thm 3.3] for one pure mechanism to (epsilon, delta).
-
-Writes exact numbers as text and as floats for reading; works on any fraction, however large or small.
 """
 
 from __future__ import annotations
@@ -176,10 +174,25 @@ def pure_epsilon(epsilon0: float, delta: float) -> float:
     """Return the least epsilon of (epsilon, delta) that holds for every epsilon0-private mechanism."""
     if delta == 0 or math.isinf(epsilon0):
         return epsilon0
-    # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
-    kept = -delta * (1 + math.exp(-epsilon0))
-    guess = 0.0 if kept <= -1 else max(0.0, (epsilon0 + math.log1p(kept)) * (1 + 1e-12))
-    return settled(lambda epsilon: pure_delta(epsilon0, epsilon), guess, delta, epsilon0)
+    share = delta * (1 + math.exp(-epsilon0))
+    return solve_curve(lambda epsilon: pure_delta(epsilon0, epsilon), delta, epsilon0, epsilon0, share)
+
+
+def solve_curve(
+    delta_at: Callable[[float], float],
+    delta: float,
+    top: float,
+    width: float,
+    share: float,
+    power: int = 1,
+) -> float:
+    """Return the epsilon at `delta` of a curve that is a multiple of (1 - e^((epsilon - width)/power))^power.
+
+    It is where the bracket is `share`; `top` is an epsilon that holds.
+    """
+    # Solved in floats: `settled` raises it until its own delta is small enough.
+    guess = 0.0 if share >= 1 else max(0.0, (width + power * math.log1p(-share)) * (1 + 1e-12))
+    return settled(delta_at, guess, delta, top)
 
 
 def settled(delta_at: Callable[[float], float], guess: float, delta: float, top: float) -> float:

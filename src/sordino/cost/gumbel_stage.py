@@ -13,22 +13,11 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 from sordino.constraints import NOT_NEGATIVE, TRUTH, Number
-from sordino.cost.conversion import (
-    checked_alpha,
-    checked_delta,
-    checked_epsilon,
-    digits,
-    nearest,
-    raise_delta,
-    ratio,
-    round_down,
-    round_up,
-    settled,
-    stated,
-)
+from sordino.cost.base import FirmCost
+from sordino.cost.conversion import raise_delta, round_up, solve_curve
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
@@ -52,12 +41,13 @@ _QUICK_ERROR, _QUICK_SHARE = 2.0**-42, 2.0**-22
 
 
 @final
-@dataclass(frozen=True)
-class GumbelStage:
+@dataclass(frozen=True, eq=False, repr=False)
+class GumbelStage(FirmCost):
     """What a threshold with Gumbel noise costs with its questions, if only the first index above is released.
 
     Threshold and questions have Gumbel noise of one rate, no noisy answer is released, and the next stage has
-    a new threshold. `GumbelSparseVector` pays it once for each positive that it may find.
+    a new threshold. `GumbelSparseVector` pays it once for each positive that it may find. Every view is the
+    largest over all lists, in both orders of the neighbors.
 
     Parameters
     ----------
@@ -79,18 +69,15 @@ class GumbelStage:
     (Fraction(1, 10), 0.6661)
     """
 
+    notion = "gumbel-stage"
     epsilon_: Fraction
     monotone: bool
 
     def __init__(self, *, epsilon: Number, monotone: bool) -> None:
-        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("GumbelStage.epsilon", epsilon))
-        object.__setattr__(self, "monotone", TRUTH("GumbelStage.monotone", monotone))
-
-    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
-        return hash(("gumbel-stage", *self.epsilon_.as_integer_ratio(), self.monotone))
-
-    def __repr__(self) -> str:
-        return f"GumbelStage(epsilon={digits(self.epsilon_)}, monotone={self.monotone})"
+        self._set(
+            epsilon_=NOT_NEGATIVE("GumbelStage.epsilon", epsilon),
+            monotone=TRUTH("GumbelStage.monotone", monotone),
+        )
 
     @property
     def interval(self) -> Pure | Range:
@@ -113,42 +100,25 @@ class GumbelStage:
         """
         return _stage_rho(*self.epsilon_.as_integer_ratio(), self.monotone)
 
-    def rdp(self, alpha: float) -> float:
-        """Return the largest divergence of order `alpha` over all lists, in both orders of the neighbors."""
-        order = checked_alpha(alpha)
-        # Epsilon is rounded up: a larger one allows every list that a smaller one does.
-        return 0.0 if self.epsilon_ == 0 else stage_rdp(round_up(self.epsilon_), self.monotone, order)
+    # Epsilon is rounded up: a larger one allows every list that a smaller one does.
 
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta` over all lists, in both orders of the neighbors."""
-        left, top = round_down(checked_delta(delta)), stated(self.pure())
-        if left == 0 or top in {0.0, math.inf}:
-            return top
-        rate = round_up(self.epsilon_)
-        # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
-        kept = math.cbrt(left / _curve_scale(rate, self.monotone))
-        guess = (
-            0.0
-            if kept >= 1
-            else max(0.0, (_reach(rate, self.monotone) + 3 * math.log1p(-kept)) * (1 + 1e-12))
+    def _bound_divergence(self, order: float) -> float:
+        return stage_rdp(round_up(self.epsilon_), self.monotone, order)
+
+    def _solve_epsilon(self, left: float, top: float) -> float:
+        rate, monotone = round_up(self.epsilon_), self.monotone
+        share = math.cbrt(left / _curve_scale(rate, monotone))
+        return solve_curve(
+            lambda epsilon: stage_delta(rate, monotone, epsilon),
+            left,
+            top,
+            _largest_loss(rate, monotone),
+            share,
+            power=3,
         )
-        return settled(lambda epsilon: stage_delta(rate, self.monotone, epsilon), guess, left, top)
 
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon` over all lists, in both orders of the neighbors."""
-        least = checked_epsilon(epsilon)
-        if least >= self.pure():
-            return 0.0
-        return stage_delta(round_up(self.epsilon_), self.monotone, round_down(least))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters, exact and as a float."""
-        return {
-            "notion": "gumbel-stage",
-            "epsilon": nearest(self.epsilon_),
-            "monotone": self.monotone,
-            "exact": ratio(self.epsilon_),
-        }
+    def _bound_delta(self, least: float) -> float:
+        return stage_delta(round_up(self.epsilon_), self.monotone, least)
 
 
 # ---- delta -------------------------------------------------------------------------------------------------
@@ -156,7 +126,7 @@ class GumbelStage:
 
 def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
     """Return the largest delta at `epsilon` >= 0, for the worse order of the neighbors, rounded up."""
-    left = epsilon - _reach(rate, monotone)
+    left = epsilon - _largest_loss(rate, monotone)
     if left >= 0:
         return 0.0
     if math.isinf(left):
@@ -166,7 +136,7 @@ def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
     return raise_delta(short * (short * (short * _curve_scale(rate, monotone))))
 
 
-def _reach(rate: float, monotone: bool) -> float:
+def _largest_loss(rate: float, monotone: bool) -> float:
     return (2 if monotone else 3) * rate
 
 
@@ -182,7 +152,7 @@ def _curve_scale(rate: float, monotone: bool) -> float:
 @lru_cache(maxsize=4096)
 def stage_rdp(rate: float, monotone: bool, alpha: float) -> float:
     """Return the largest divergence of order `alpha` > 1 over all lists, rounded up; `rate` is epsilon."""
-    top = _reach(rate, monotone)
+    top = _largest_loss(rate, monotone)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE or alpha * rate > _LARGEST_REACH:
         interval = (
             GumbelStage(epsilon=Fraction(rate), monotone=monotone).interval if rate < math.inf else None
@@ -212,11 +182,11 @@ def _raise_log_moment(rate: float, monotone: bool, k: float) -> float:
         found, lost = _quick_log_moment(rate, monotone, k), _QUICK_ERROR * (1 + reach)
         if lost <= _QUICK_SHARE * found:
             return found + lost
-    return float(_log_moment(Decimal(rate), monotone, Decimal(k))) * (1 + _STAGE_ROUNDING)
+    return float(_decimal_log_moment(Decimal(rate), monotone, Decimal(k))) * (1 + _STAGE_ROUNDING)
 
 
 def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
-    """Return what `_log_moment` does, in floats: the same formulas, by `expm1` and `log1p`."""
+    """Return what `_decimal_log_moment` does, in floats: the same formulas, by `expm1` and `log1p`."""
     width, start = (rate, 0.0) if monotone else (2 * rate, rate)
     b, first = math.expm1(width), math.expm1(start)  # both less 1, and so is `stay`
     reach, exponent = k * width, 2 * k + 1
@@ -234,7 +204,7 @@ def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
     return math.log(moment) - k * start
 
 
-def _log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
+def _decimal_log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
     """Return the logarithm of the largest mean of (dP/dQ)^k under P, k > 0 or k < -1."""
     # Every step is one of this context: an operator would round as the caller's thread says.
     c = _MOMENT_CONTEXT
@@ -267,7 +237,7 @@ def _stage_rho(numerator: int, denominator: int, monotone: bool) -> Fraction:
     rate = round_up(stage.epsilon_)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE:
         return stage.interval.zcdp()
-    top = _reach(rate, monotone)
+    top = _largest_loss(rate, monotone)
     found = shorten_up(certify_rho(lambda alpha: stage_rdp(rate, monotone, alpha), top))
     # That of the interval is a search of its own, for hardly less anywhere; that of the epsilon is a formula.
     return min(found, pure_rho(stage.pure()))

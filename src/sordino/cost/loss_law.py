@@ -16,11 +16,10 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
+from sordino.cost.base import Cost, order_key
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import round_up, settled
 from sordino.cost.gumbel_stage import GumbelStage, stage_delta
-from sordino.cost.keys import order_key
-from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice, choice_masses
 from sordino.cost.range import Range, masses

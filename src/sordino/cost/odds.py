@@ -107,7 +107,7 @@ def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = Non
     sure = one_in * bound_posterior(loss, Fraction(1, one_in))
     # Rounded up, too: an epsilon beyond a limit is not shown as the limit.
     shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
-    rare = f", but for a chance of {_say_chance(chance)}" if chance else ""
+    rare = f", but for a chance of {_say_one_in(chance)}" if chance else ""
     return (
         f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} chance could "
         f"come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
@@ -241,7 +241,7 @@ def _round_up(number: Fraction, precision: int) -> Decimal:
     return _make_context(precision).divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _say_chance(chance: Fraction) -> str:
+def _say_one_in(chance: Fraction) -> str:
     """Return a probability as one in so many, of two digits, rounded up."""
     many = math.floor(1 / chance)
     if many > _MOST_WRITTEN:

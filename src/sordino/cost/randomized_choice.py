@@ -11,23 +11,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
-from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number
-from sordino.cost.conversion import (
-    checked_alpha,
-    checked_delta,
-    checked_epsilon,
-    digits,
-    nearest,
-    raise_delta,
-    raise_divergence,
-    ratio,
-    round_down,
-    round_up,
-    settled,
-    stated,
-)
+from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number, accept_if
+from sordino.cost.base import FirmCost
+from sordino.cost.conversion import raise_delta, raise_divergence, round_up, solve_curve
 from sordino.cost.pure import Pure
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 
@@ -39,17 +27,17 @@ _LEAST_RATE = 1e-290
 _CHOICE_ROUNDING = 2.0**-48
 
 
-def _convert_choices(value: Any) -> int | None:
-    number = DOMAIN_SIZE.convert(value)
-    return number if isinstance(number, int) and number >= 2 else None
-
-
-CHOICES = Constraint("a whole number from 2 to 2^52", _convert_choices, (2, 60), (1, 0, -1, 2.5, True, None))
+CHOICES = Constraint(
+    "a whole number from 2 to 2^52",
+    accept_if(lambda number: number >= 2, DOMAIN_SIZE.convert),
+    (2, 60),
+    (1, 0, -1, 2.5, True, None),
+)
 
 
 @final
-@dataclass(frozen=True)
-class RandomizedChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomizedChoice(FirmCost):
     """What randomized response among `choices` outcomes costs.
 
     One outcome has probability e^epsilon/(e^epsilon + choices - 1), all others are equally likely, and which
@@ -76,18 +64,15 @@ class RandomizedChoice:
     (Fraction(1, 1), 0.102, 0.4621)
     """
 
+    notion = "randomized-choice"
     epsilon_: Fraction
     choices: int
 
     def __init__(self, *, epsilon: Number, choices: int) -> None:
-        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("RandomizedChoice.epsilon", epsilon))
-        object.__setattr__(self, "choices", CHOICES("RandomizedChoice.choices", choices))
-
-    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
-        return hash(("randomized-choice", *self.epsilon_.as_integer_ratio(), self.choices))
-
-    def __repr__(self) -> str:
-        return f"RandomizedChoice(epsilon={digits(self.epsilon_)}, choices={self.choices})"
+        self._set(
+            epsilon_=NOT_NEGATIVE("RandomizedChoice.epsilon", epsilon),
+            choices=CHOICES("RandomizedChoice.choices", choices),
+        )
 
     @property
     def interval(self) -> Pure:
@@ -102,36 +87,18 @@ class RandomizedChoice:
         """Return the smallest rho of the three-point law, within 1e-5 of itself, rounded up."""
         return _choice_rho(*self.epsilon_.as_integer_ratio(), self.choices)
 
-    def rdp(self, alpha: float) -> float:
-        """Return the Rényi divergence of order `alpha` of the three-point law."""
-        return choice_rdp(round_up(self.epsilon_), self.choices, checked_alpha(alpha))
+    # Epsilon is rounded up: the likely outcome stands out more.
 
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta`."""
-        left, top = round_down(checked_delta(delta)), stated(self.epsilon_)
-        if left == 0 or top in {0.0, math.inf}:
-            return top
-        rate = round_up(self.epsilon_)
-        # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
-        kept = left * (1 + (self.choices - 1) * math.exp(-rate))
-        guess = 0.0 if kept >= 1 else max(0.0, (rate + math.log1p(-kept)) * (1 + 1e-12))
-        return settled(lambda epsilon: choice_delta(rate, self.choices, epsilon), guess, left, top)
+    def _bound_divergence(self, order: float) -> float:
+        return choice_rdp(round_up(self.epsilon_), self.choices, order)
 
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon`."""
-        least = checked_epsilon(epsilon)
-        if least >= self.epsilon_:
-            return 0.0
-        return choice_delta(round_up(self.epsilon_), self.choices, round_down(least))
+    def _solve_epsilon(self, left: float, top: float) -> float:
+        rate, choices = round_up(self.epsilon_), self.choices
+        share = left * (1 + (choices - 1) * math.exp(-rate))
+        return solve_curve(lambda epsilon: choice_delta(rate, choices, epsilon), left, top, rate, share)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters, exact and as a float."""
-        return {
-            "notion": "randomized-choice",
-            "epsilon": nearest(self.epsilon_),
-            "choices": self.choices,
-            "exact": ratio(self.epsilon_),
-        }
+    def _bound_delta(self, least: float) -> float:
+        return choice_delta(round_up(self.epsilon_), self.choices, least)
 
 
 def choice_masses(rate: float, choices: int) -> tuple[float, float, float]:

@@ -1,13 +1,9 @@
 """Privacy loss in an interval that need not be symmetric.
 
-Claim: the two-point pair at the ends of [-low, high] bounds every view; its rho is at most (low + high)^2/8.
+Claim: of all laws with a log ratio in [-low, high] the pair of two points at the ends, with the masses
+P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss, has the largest divergence of every convex
+kind; in the other order low and high are exchanged. Its rho is at most (low + high)^2/8.
 Proof: docs/proofs/dominating-pairs.md, docs/proofs/smallest-rho.md.
-
-The extreme pair of two laws whose log ratio lies in [-low, high]: two points, at the two ends.
-
-With masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss it has the largest divergence of
-every convex kind, and the other order of the pair is the same with low and high exchanged.
-Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -16,31 +12,22 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 from sordino.constraints import NOT_NEGATIVE, Number, text
+from sordino.cost.base import FirmCost
 from sordino.cost.conversion import (
-    checked_alpha,
-    checked_delta,
-    checked_epsilon,
     digits,
-    nearest,
     pure_delta,
     pure_epsilon,
     pure_rdp,
     raise_delta,
     raise_divergence,
-    ratio,
-    round_down,
     round_up,
-    settled,
-    stated,
+    solve_curve,
 )
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 from sordino.errors import InvalidParameter
-
-# ---- two point ---------------------------------------------------------------------------------------------
-
 
 # Between them chords say more than the closed forms, and no float is lost.
 _SMALLEST_END, _LARGEST_END = 1e-5, 500.0
@@ -68,10 +55,8 @@ def range_epsilon(low: float, high: float, delta: float, limit: float) -> float:
     top, other = max(low, high), min(low, high)
     if low == high or delta == 0:
         return pure_epsilon(limit, delta)
-    # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
-    kept = -delta / masses(other, top)[1]
-    guess = 0.0 if kept <= -1 else max(0.0, (top + math.log1p(kept)) * (1 + 1e-12))
-    return settled(lambda epsilon: range_delta(low, high, epsilon), guess, delta, limit)
+    share = delta / masses(other, top)[1]
+    return solve_curve(lambda epsilon: range_delta(low, high, epsilon), delta, limit, top, share)
 
 
 def range_rdp(low: float, high: float, alpha: float) -> float:
@@ -122,8 +107,8 @@ def _two_point_divergence(low: float, high: float, order: float) -> float:
 
 
 @final
-@dataclass(frozen=True)
-class Range:
+@dataclass(frozen=True, eq=False, repr=False)
+class Range(FirmCost):
     """Privacy loss in [-low, high] for two neighbors in one order, and in [-high, low] in the other order.
 
     Every view holds for both orders. An interval of known width whose place is not known is a `BoundedRange`.
@@ -156,15 +141,17 @@ class Range:
     1.3984
     """
 
+    notion = "range"
     low: Fraction
     high: Fraction
-    orientation: str | None
+    orientation: str | None = None
 
     def __init__(self, *, low: Number, high: Number, orientation: str | None = None) -> None:
-        object.__setattr__(self, "low", NOT_NEGATIVE("Range.low", low))
-        object.__setattr__(self, "high", NOT_NEGATIVE("Range.high", high))
-        named = None if orientation is None else text(orientation, "Range.orientation")
-        object.__setattr__(self, "orientation", named)
+        self._set(
+            low=NOT_NEGATIVE("Range.low", low),
+            high=NOT_NEGATIVE("Range.high", high),
+            orientation=None if orientation is None else text(orientation, "Range.orientation"),
+        )
         if (self.low == 0) != (self.high == 0):
             # Mathematically free (a ratio of laws that is never below 1 is 1), so whoever writes it means
             # something else.
@@ -173,13 +160,6 @@ class Range:
                 f"has one sign only is 0 everywhere; got {digits(self.low)} and {digits(self.high)}. "
                 "Use BoundedRange(epsilon=) for an interval of unknown place."
             )
-
-    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
-        return hash(("range", *self.low.as_integer_ratio(), *self.high.as_integer_ratio(), self.orientation))
-
-    def __repr__(self) -> str:
-        named = "" if self.orientation is None else f", orientation={self.orientation!r}"
-        return f"Range(low={digits(self.low)}, high={digits(self.high)}{named})"
 
     def pure(self) -> Fraction:
         """Return the larger end, exactly."""
@@ -193,36 +173,13 @@ class Range:
         # Of whole numbers: the hash of a fraction takes many times longer.
         return _range_rho(self.low.as_integer_ratio(), self.high.as_integer_ratio())
 
-    def rdp(self, alpha: float) -> float:
-        """Return the divergence of the two-point pair at the ends, in its worse order."""
-        order = checked_alpha(alpha)
-        # The ends are rounded up: a wider interval has a larger curve.
-        return 0.0 if self.low == 0 else range_rdp(round_up(self.low), round_up(self.high), order)
+    # The ends are rounded up: a wider interval has a larger curve.
 
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta`, for the two-point pair in its worse order."""
-        left = round_down(checked_delta(delta))
-        return (
-            0.0
-            if self.low == 0
-            else range_epsilon(round_up(self.low), round_up(self.high), left, stated(self.pure()))
-        )
+    def _bound_divergence(self, order: float) -> float:
+        return range_rdp(round_up(self.low), round_up(self.high), order)
 
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon`, for the two-point pair in its worse order."""
-        least = checked_epsilon(epsilon)
-        return (
-            0.0
-            if least >= self.pure()
-            else range_delta(round_up(self.low), round_up(self.high), round_down(least))
-        )
+    def _solve_epsilon(self, left: float, top: float) -> float:
+        return range_epsilon(round_up(self.low), round_up(self.high), left, top)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters, exact and as floats."""
-        ends = {"low": nearest(self.low), "high": nearest(self.high)}
-        return {
-            "notion": "range",
-            **ends,
-            "orientation": self.orientation,
-            "exact": [ratio(self.low), ratio(self.high)],
-        }
+    def _bound_delta(self, least: float) -> float:
+        return range_delta(round_up(self.low), round_up(self.high), least)

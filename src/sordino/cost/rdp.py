@@ -14,12 +14,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, final
 
-from sordino.constraints import COUNT, DOMAIN_SIZE, NOT_NEGATIVE, POSITIVE, Constraint, Number, exact, shown
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Constraint,
+    Number,
+    accept_if,
+    shown,
+)
+from sordino.cost.base import FirmCost
 from sordino.cost.conversion import (
-    checked_alpha,
-    checked_delta,
-    checked_epsilon,
-    digits,
     nearest,
     pure_delta,
     pure_epsilon,
@@ -27,17 +33,15 @@ from sordino.cost.conversion import (
     ratio,
     rdp_delta,
     rdp_epsilon,
-    round_down,
     round_up,
-    stated,
 )
 from sordino.cost.rho import laplace_rho, pure_rho
 from sordino.errors import InvalidParameter
 
 
 @final
-@dataclass(frozen=True)
-class RDP:
+@dataclass(frozen=True, eq=False, repr=False)
+class RDP(FirmCost):
     """A bound of the Rényi divergence at every order alpha > 1, by a formula or by a table.
 
     The divergence is at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1), or what the table
@@ -78,12 +82,13 @@ class RDP:
     inf
     """
 
-    rho: Fraction
-    constant: Fraction
-    laplace: Fraction | None
-    laplace_steps: int | Literal["continuous"] | None
-    choices: int
-    table: tuple[tuple[Fraction, Fraction], ...]
+    notion = "rdp"
+    rho: Fraction = Fraction(0)
+    constant: Fraction = Fraction(0)
+    laplace: Fraction | None = None
+    laplace_steps: int | Literal["continuous"] | None = None
+    choices: int = 1
+    table: tuple[tuple[Fraction, Fraction], ...] = ()
 
     def __init__(
         self,
@@ -95,43 +100,23 @@ class RDP:
         choices: int = 1,
         table: Iterable[tuple[Number, Number]] = (),
     ) -> None:
-        object.__setattr__(self, "rho", NOT_NEGATIVE("RDP.rho", rho))
-        object.__setattr__(self, "constant", NOT_NEGATIVE("RDP.constant", constant))
-        object.__setattr__(self, "laplace", None if laplace is None else POSITIVE("RDP.laplace", laplace))
-        steps = None if laplace_steps is None else STEPS("RDP.laplace_steps", laplace_steps)
-        if (steps is None) != (self.laplace is None):
+        self._set(
+            rho=NOT_NEGATIVE("RDP.rho", rho),
+            constant=NOT_NEGATIVE("RDP.constant", constant),
+            laplace=None if laplace is None else POSITIVE("RDP.laplace", laplace),
+            laplace_steps=None if laplace_steps is None else STEPS("RDP.laplace_steps", laplace_steps),
+            choices=COUNT("RDP.choices", choices),
+            table=_check_curve_table(table),
+        )
+        if (self.laplace_steps is None) != (self.laplace is None):
             raise InvalidParameter(
                 "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or 'continuous', "
                 f"must be given together; got {shown(laplace)} and {shown(laplace_steps)}."
             )
-        object.__setattr__(self, "laplace_steps", steps)
-        object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
-        object.__setattr__(self, "table", _check_curve_table(table))
         if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
             raise InvalidParameter(
                 "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
             )
-
-    def __hash__(self) -> int:
-        # Of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer.
-        ends = [number for row in (self.table[:1] + self.table[-1:]) for number in row]
-        known = (self.rho, self.constant, self.laplace or Fraction(0), *ends)
-        numbers = tuple(number.as_integer_ratio() for number in known)
-        return hash(("rdp", numbers, self.laplace_steps, self.choices, len(self.table)))
-
-    def __repr__(self) -> str:
-        said = [
-            f"{name}={digits(getattr(self, name))}" for name in ("rho", "constant") if getattr(self, name)
-        ]
-        said += (
-            []
-            if self.laplace is None
-            else [f"laplace={digits(self.laplace)}", f"laplace_steps={self.laplace_steps!r}"]
-        )
-        said += [] if self.choices == 1 else [f"choices={shown(self.choices)}"]
-        points = ", ".join(f"({digits(order)}, {digits(value)})" for order, value in self.table)
-        said += [f"table=({points},)"] if self.table else []
-        return f"RDP({', '.join(said)})"
 
     def pure(self) -> Fraction | float:
         """Return constant + laplace, the limit of the curve, if nothing else is in it; else inf."""
@@ -154,32 +139,19 @@ class RDP:
         line = self.rho + self.constant + noise
         return line if self.rho or not self.constant else min(line, pure_rho(Fraction(self.pure())))
 
-    def rdp(self, alpha: float) -> float:
-        """Return the curve at `alpha`, or its lowest point at a larger order.
-
-        Divergences do not fall with the order, so that what holds at an order holds below it.
-        """
-        order = checked_alpha(alpha)
+    def _bound_divergence(self, order: float) -> float:
         if self.choices == 1 or math.isinf(order):
             return _divergence_at_order(self, order)
+        # Divergences do not fall with the order, so that what holds at an order holds below it.
         turn, least = turning(self)
         return least if order <= turn else _divergence_at_order(self, order)
 
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+    def _solve_epsilon(self, left: float, top: float) -> float:
         # Where there is a pure epsilon its own curve holds, too, and may be the lower one.
-        left, pure = round_down(checked_delta(delta)), stated(self.pure())
-        if left == 0 or pure == 0:
-            return pure
-        return min(pure_epsilon(pure, left), rdp_epsilon(self.rdp, left))
+        return min(pure_epsilon(top, left), rdp_epsilon(self.rdp, left))
 
-    def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
-        least = checked_epsilon(epsilon)
-        if least >= self.pure():
-            return 0.0
-        at = round_down(least)
-        return min(pure_delta(round_up(self.pure()), at), rdp_delta(self.rdp, at))
+    def _bound_delta(self, least: float) -> float:
+        return min(pure_delta(round_up(self.pure()), least), rdp_delta(self.rdp, least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion, the pure epsilon or None, and the parameters: exact as text, and as floats."""
@@ -217,14 +189,9 @@ STEPS = Constraint(
 )
 
 
-def _convert_order(value: Any) -> Fraction | None:
-    number = exact(value)
-    return number if number is not None and Fraction(1000001, 10**6) <= number <= 10**300 else None
-
-
 ORDER = Constraint(
     "a number in [1.000001, 1e300]",
-    _convert_order,
+    accept_if(lambda number: Fraction(1000001, 10**6) <= number <= 10**300),
     (2, 1.5, Fraction(4, 3)),
     (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True),
 )

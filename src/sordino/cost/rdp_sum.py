@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from sordino.cost.base import Cost
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import round_up
-from sordino.cost.notion import Cost
 from sordino.cost.pure import Pure
 from sordino.cost.range import Range
 from sordino.cost.rdp import LAST, RDP, falling, steps_of, union

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from sordino.cost.notion import Cost
+from sordino.cost.base import Cost
 from sordino.cost.range import Range, masses
 
 if TYPE_CHECKING:

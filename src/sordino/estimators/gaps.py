@@ -117,7 +117,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
             "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a "
             "list lies."
         )
-    found, _ = _combine(known, measured, error)
+    found, _ = _combine_centers(known, measured, error)
     return found
 
 
@@ -138,10 +138,10 @@ def combine_group(
     known = _read_gaps(selection)
     measured, error = _read_measurements(measurements)
     part = _GapCenters(known.centers[rows], known.deviations[rows], known.level)
-    return _combine(part, measured[rows], error)
+    return _combine_centers(part, measured[rows], error)
 
 
-def _combine(known: _GapCenters, measured: Floats, error: float) -> tuple[Estimates, float]:
+def _combine_centers(known: _GapCenters, measured: Floats, error: float) -> tuple[Estimates, float]:
     """Return the combined estimates, and how far gaps and measurements contradict each other."""
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
     scale = (

@@ -278,7 +278,7 @@ def _test_measurements(fresh: Values) -> list[float | None]:
     leads = np.rint(-np.diff(fresh.values) / step).tolist()
     if isinstance(noise, DiscreteGaussian):
         return [*(_gaussian_difference_tail(noise, lead) for lead in leads), None]
-    return [*(_difference_tail(float(noise.rate), lead) for lead in leads), None]
+    return [*(_laplace_difference_tail(float(noise.rate), lead) for lead in leads), None]
 
 
 def _gaussian_difference_tail(noise: DiscreteGaussian, lead: float) -> float:
@@ -294,10 +294,10 @@ def _gaussian_difference_tail(noise: DiscreteGaussian, lead: float) -> float:
     return min(1.0, tail * (1 + _TAIL_ROUNDING))
 
 
-def _difference_tail(rate: float, lead: float) -> float:
+def _laplace_difference_tail(rate: float, lead: float) -> float:
     """Return the chance that two draws of discrete Laplace noise differ by `lead` or more."""
     if lead <= 0:
-        return 1.0 - _difference_tail(rate, 1 - lead)
+        return 1.0 - _laplace_difference_tail(rate, 1 - lead)
     r = math.exp(-rate)
     # docs/proofs/selected-rows.md, "Order", with 1 - r by `expm1`: at small rates it would lose its digits.
     terms = -lead * math.expm1(-rate) + (1 + r * r) / (1 + r) + r

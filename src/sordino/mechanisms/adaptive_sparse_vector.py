@@ -54,8 +54,7 @@ from sordino.mechanisms.crossings.branches import (
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
-from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
-from sordino.releases import Positives
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -247,34 +246,6 @@ class AdaptiveSparseVector(BranchingMechanism):
         `thresholds` is 0 if no question was asked.
         """
         return Pure(epsilon=thresholds * self.threshold_epsilon + tokens * self.token_epsilon)
-
-    @no_remnants
-    def release(
-        self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM
-    ) -> Positives:
-        """Find positives until no branch can be paid for, with fresh noise in every branch.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private. With a domain size: the answers that are not 0.
-        thresholds : array of numbers, shape (n,), optional
-            Public: a threshold for each answer, instead of the one of the mechanism; boundaries and
-            corrections are added to each.
-        positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number, or thresholds or positions do not go with
-            them.
-        """
-        fresh_entropy(entropy, "AdaptiveSparseVector.release")
-        return released(self, answers, thresholds, positions, entropy)
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:

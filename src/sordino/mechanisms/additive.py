@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
-from sordino.cost import RDP, ZCDP, Pure
+from sordino.cost import RDP, ZCDP, Cost, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import (
@@ -42,8 +42,61 @@ from sordino.sensitivity import COUNTING, Norm, Sensitivity
 _MOST_STEPS = 1 << 52
 
 
+class AddsNoise:
+    """A mechanism that releases each answer plus a draw of `noise`, and nothing else."""
+
+    adds_noise: ClassVar[bool] = True
+    norm: ClassVar[Norm]
+    """In which the statement bounds how far all answers of a list move together."""
+    sensitivity: Sensitivity
+    noise: DiscreteLaplace | DiscreteGaussian
+    step: Fraction
+    cost: Cost
+
+    @no_remnants
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
+        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
+
+        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
+        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
+        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
+        such answers out before, by a rule that looks at one person alone.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one, or the statement does not cover n answers.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release")
+        rules = self.rules
+        steps = rules.steps(answers)
+        # To floats only after the noise was added in whole numbers.
+        noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), self.step)
+        # The same whatever the answers are: it tells nothing about them.
+        error = math.sqrt(self.noise.variance) * float(self.step)
+        common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        if steps.ndim == 0:
+            return Value(value=float(noisy[0]), standard_error=error, **common)
+        return Values(values=noisy, standard_error=error, **common)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: noise is added to every answer."""
+        owner = type(self).__name__
+
+        def draws(n: int) -> Draws:
+            # Several numbers are one release: the statement must bound how far they move together.
+            whole_vector(self.sensitivity, self.norm, n, owner)
+            # Independent noise on each number, so that the losses (or divergences) of the numbers add up.
+            return ((self.noise, n),)
+
+        return Rules(
+            draws=draws, steps=lambda answers: to_steps(answers, self.step, owner), decide=decide, added=True
+        )
+
+
 @final
-class LaplaceMechanism(Mechanism):
+class LaplaceMechanism(AddsNoise, Mechanism):
     """Release a number, or a list of numbers together, with discrete Laplace noise.
 
     Raises
@@ -59,9 +112,7 @@ class LaplaceMechanism(Mechanism):
     True
     """
 
-    adds_noise: ClassVar[bool] = True
-    """Whether what is released is each answer plus a draw of `noise`, and nothing else."""
-
+    norm: ClassVar[Norm] = "l1"
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT, 'For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.'
@@ -85,30 +136,9 @@ class LaplaceMechanism(Mechanism):
         rate = fit_rate(epsilon / bound, "LaplaceMechanism")
         self._set(noise=DiscreteLaplace(rate), step=step, cost=cost_of_laplace(rate, bound))
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
-        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
-
-        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
-        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
-        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
-        such answers out before, by a rule that looks at one person alone.
-
-        Raises
-        ------
-        InvalidParameter
-            If the shape is another one, or the statement does not cover n answers.
-        """
-        return _release_with_noise(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
-
-    @property
-    def rules(self) -> Rules:
-        """How a release is made: noise is added to every answer."""
-        return _addition_rules(self, "l1")
-
 
 @final
-class GaussianMechanism(Mechanism):
+class GaussianMechanism(AddsNoise, Mechanism):
     """Release a number, or a list of numbers together, with discrete Gaussian noise.
 
     Raises
@@ -125,9 +155,7 @@ class GaussianMechanism(Mechanism):
     (3,)
     """
 
-    adds_noise: ClassVar[bool] = True
-    """Whether what is released is each answer plus a draw of `noise`, and nothing else."""
-
+    norm: ClassVar[Norm] = "l2"
     rho: Number = parameter(POSITIVE, "Budget of the whole release in zero-concentrated privacy.")
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT, 'For a list: norm "l2" (`COUNTING.over(n, "l2")`); for one number: any norm.'
@@ -147,27 +175,6 @@ class GaussianMechanism(Mechanism):
         rate = fit_rate(rho / bound**2, "GaussianMechanism", RATE_DENOMINATOR**2)
         self._set(noise=DiscreteGaussian(rate), step=step, cost=ZCDP(rho=bound**2 * rate))
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
-        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
-
-        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
-        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
-        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
-        such answers out before, by a rule that looks at one person alone.
-
-        Raises
-        ------
-        InvalidParameter
-            If the shape is another one, or the statement does not cover n answers.
-        """
-        return _release_with_noise(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
-
-    @property
-    def rules(self) -> Rules:
-        """How a release is made: noise is added to every answer."""
-        return _addition_rules(self, "l2")
-
 
 def cost_of_laplace(rate: Fraction, bound: Fraction) -> Pure | RDP:
     """Return the cost of discrete Laplace noise of a rate a step; `bound` is the L1 sensitivity in steps."""
@@ -176,37 +183,6 @@ def cost_of_laplace(rate: Fraction, bound: Fraction) -> Pure | RDP:
     if bound <= 1 or bound.denominator > 1 or bound > _MOST_STEPS:
         return Pure(epsilon=bound * rate)
     return RDP(laplace=bound * rate, laplace_steps=bound.numerator)
-
-
-def _addition_rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
-    """Return how both mechanisms make a release; their statements are about different norms."""
-    owner = type(mechanism).__name__
-
-    def draws(n: int) -> Draws:
-        # Several numbers are one release: the statement must bound how far they move together.
-        whole_vector(mechanism.sensitivity, norm, n, owner)
-        # Independent noise on each number, so that the losses (or divergences) of the numbers add up.
-        return ((mechanism.noise, n),)
-
-    return Rules(
-        draws=draws, steps=lambda answers: to_steps(answers, mechanism.step, owner), decide=decide, added=True
-    )
-
-
-def _release_with_noise(
-    mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy
-) -> Value | Values:
-    """Return what the mechanism releases for these answers, with fresh noise."""
-    rules = mechanism.rules
-    steps = rules.steps(answers)
-    # To floats only after the noise was added in whole numbers.
-    noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), mechanism.step)
-    # The same whatever the answers are: it tells nothing about them.
-    error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
-    common: dict[str, Any] = {"mechanism": mechanism, "cost": mechanism.cost, "simulated": entropy.simulated}
-    if steps.ndim == 0:
-        return Value(value=float(noisy[0]), standard_error=error, **common)
-    return Values(values=noisy, standard_error=error, **common)
 
 
 def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:

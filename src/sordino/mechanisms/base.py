@@ -9,20 +9,24 @@ Floats: none.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import DOMAIN_SIZE, Constraint, one_of, shown, to_fraction
 from sordino.cost import Cost
 from sordino.declared import Declared
-from sordino.entropy import Entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.grid import bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.noise import Sampler
+from sordino.releases import Choice
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Norm, Sensitivity
 
 
@@ -96,6 +100,50 @@ class Rules:
         if self.walks:
             return self.decide(steps, entropy, *(law for law, _ in draws))
         return self.decide(steps, *(law.sample(times, entropy) for law, times in draws))
+
+
+# ---- one of many ------------------------------------------------------------------------------------------
+
+
+class SelectsOne:
+    """A mechanism that selects one of n private answers."""
+
+    step: Fraction
+    cost: Cost
+
+    @no_remnants
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Its gap is None where the mechanism releases none, and where n = 1.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number, or of as many as the mechanism says.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release")
+        index, lead = self._select(self._read(answers), entropy)
+        gap = None if lead is None else float(from_steps(lead, self.step))
+        return Choice(index=index, gap=gap, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    def _read(self, answers: Any) -> NDArray[np.int64]:
+        """Return private answers as whole numbers, shape (n,)."""
+        return np.atleast_1d(to_steps(answers, self.step, type(self).__name__))
+
+    @abstractmethod
+    def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, int | None]:
+        """Return the place that is selected, and its lead in steps where that is released."""
 
 
 # ---- parameters that many mechanisms have ----------------------------------------------------------------

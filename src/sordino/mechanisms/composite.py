@@ -13,7 +13,6 @@ Floats: none before the release, which is one of a public list of floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import Constraint, Number, OrNone, exact, one_of, shown, to_fraction
+from sordino.constraints import PROPORTION, Constraint, Number, OrNone, accept_if, one_of, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import Entropy
@@ -43,22 +42,13 @@ def _convert_tuning(value: Any) -> str | Fraction | None:
     """Return a word that is known as it is and a number in [0, 1] as a fraction, else None."""
     if isinstance(value, str):
         return value if value in _MOMENTS else None
-    return _conversion_within(0, 1, 0, 1)(value)
-
-
-def _conversion_within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]:
-    """Return the conversion of numbers strictly between `low` and `high`, or equal to one of `ends`."""
-
-    def convert(value: Any) -> Fraction | None:
-        number = exact(value)
-        return number if number is not None and (low < number < high or number in ends) else None
-
-    return convert
+    number: Fraction | None = PROPORTION.convert(value)
+    return number
 
 
 BUDGET = Constraint(
     "a number in (0, 20], beyond which the grid would decide how accurate a release is",
-    _conversion_within(0, 20, 20),
+    accept_if(lambda number: 0 < number <= 20),
     (1, 0.1, 20),
     (0, -1, 21, math.nan),
 )
@@ -68,10 +58,14 @@ TUNED = Constraint(
     ("worst", "uniform", 0.5),
     ("best", -1, 2, math.nan, None),
 )
-WIDTH = Constraint("a number in (0, 2)", _conversion_within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
+WIDTH = Constraint(
+    "a number in (0, 2)", accept_if(lambda number: 0 < number < 2), (1, 0.5), (0, 2, -1, math.nan, "1")
+)
 # The hump of a quartic base, unless another one is given.
 _DEFAULT_HUMP = Fraction(11, 10)
-HUMP = Constraint("a number in [1, 16]", _conversion_within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
+HUMP = Constraint(
+    "a number in [1, 16]", accept_if(lambda number: 1 <= number <= 16), (1, 1.5), (0.5, 17, math.nan, "1")
+)
 
 
 @final

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import Constraint, Number, exact, to_fraction
+from sordino.constraints import Constraint, Number, accept_if, to_fraction
 from sordino.cost import Pure
 from sordino.declared import parameter
 from sordino.entropy import Entropy
@@ -38,14 +38,12 @@ from sordino.mechanisms.bounded.range_mechanism import RangeMechanism, check_ran
 from sordino.noise import uniform_below
 from sordino.noise.probability import contexts, exp_bounds
 
-
-def _convert_budget(value: Any) -> Fraction | None:
-    """Return a number from 0.1 to 5 as a fraction, else None."""
-    number = exact(value)
-    return number if number is not None and Fraction(1, 10) <= number <= 5 else None
-
-
-BUDGET = Constraint("a number in [0.1, 5]", _convert_budget, (1, 0.1, 5), (0, 0.05, 6, -1, "1", None))
+BUDGET = Constraint(
+    "a number in [0.1, 5]",
+    accept_if(lambda number: Fraction(1, 10) <= number <= 5),
+    (1, 0.1, 5),
+    (0, 0.05, 6, -1, "1", None),
+)
 INPUTS = Constraint(
     "5 or 9",
     lambda value: int(value) if isinstance(value, Integral) and value in (5, 9) else None,

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import chain, count
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,10 @@ from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, TRUTH, Number, to_fraction
 from sordino.cost import BoundedRange, Pure
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
-from sordino.grid import from_steps, to_steps
-from sordino.mechanisms.base import EACH_ANSWER, Mechanism, choice_rate
+from sordino.entropy import Entropy
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, SelectsOne, choice_rate
 from sordino.mechanisms.race import TOGETHER, Arrivals, ScoreRace
 from sordino.noise import Geometric
-from sordino.releases import Choice
-from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 # Up to leads of so many nats `decide` alone finds the lead: first in lists that are tried as a whole, then in
@@ -39,7 +36,7 @@ _SHORT_LEADS = (3.0, 6.0)
 
 
 @final
-class ExponentialMechanism(Mechanism):
+class ExponentialMechanism(SelectsOne, Mechanism):
     """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
     With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy. Without
@@ -91,39 +88,13 @@ class ExponentialMechanism(Mechanism):
         cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
         self._set(step=step, rate=rate, cost=cost)
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        Choice
-            Its gap is None without `gap`, and where n = 1.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number.
-        """
-        fresh_entropy(entropy, "ExponentialMechanism.release")
-        steps = np.atleast_1d(to_steps(answers, self.step, "ExponentialMechanism"))
-        lead: int | None = None
+    def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, int | None]:
         # Nothing is chosen and nobody is led by: no noise is drawn, and no gap is released.
         if steps.size == 1:
-            index = 0
-        elif self.gap:
-            index, lead = with_lead(steps, self.rate, entropy)
-        else:
-            index, _ = ScoreRace(steps, self.rate).first(entropy)
-        gap = None if lead is None else float(from_steps(lead, self.step))
-        return Choice(index=index, gap=gap, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+            return 0, None
+        if self.gap:
+            return with_lead(steps, self.rate, entropy)
+        return ScoreRace(steps, self.rate).first(entropy)[0], None
 
 
 def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:

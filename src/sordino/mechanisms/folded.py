@@ -155,7 +155,7 @@ class FoldedMechanism(Mechanism):
         # A staircase for several answers is refused now, not at the first release.
         check_covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
         # How far a folded answer may lie beyond an end, and then the constant that is added there.
-        excess = step * (_period(law) - 1 + _mean_tail(law))
+        excess = step * (_period_of(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
         # In a list each answer may move by the bound, or by the whole range where that is less.
         least = float(min(bound, high - low) * _mean_of_geometric(budget))
@@ -273,7 +273,7 @@ class FoldedMechanism(Mechanism):
         return Rules(
             draws=draws,
             steps=lambda answers: np.clip(to_steps(answers, self.step, "FoldedMechanism"), low, high),
-            decide=lambda steps, noise: decide(add(steps, noise), low, high, _period(self.noise)),
+            decide=lambda steps, noise: decide(add(steps, noise), low, high, _period_of(self.noise)),
             added=True,
         )
 
@@ -335,14 +335,14 @@ def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Pu
     return Staircase(rate, period, best_flat(rate, period)), Pure(epsilon=rate)
 
 
-def _period(law: Family) -> int:
+def _period_of(law: Family) -> int:
     """Return after how many steps the law falls by one factor."""
     return law.period if isinstance(law, Staircase) else 1
 
 
 def _mean_tail(law: Family) -> Fraction:
     """Return the mean of what is taken away from an answer beyond an end, in steps."""
-    return _period(law) * _mean_of_geometric(law.rate)
+    return _period_of(law) * _mean_of_geometric(law.rate)
 
 
 @lru_cache(maxsize=256)
@@ -360,7 +360,7 @@ def _folded_variance(law: Family, x: int, low: int, high: int) -> float:
     """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
     # The probability of being folded. There the variance of the geometric number of periods is taken away.
     folded = float(law.sf(x - low - 1)) + float(law.sf(high - x - 1))
-    return law.variance - folded * _period(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
+    return law.variance - folded * _period_of(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
 
 
 # More than one step, so that a staircase is not the same as Laplace noise.

@@ -47,10 +47,8 @@ from sordino.mechanisms.base import (
     Rules,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.counted_stream import CountedStream
+from sordino.mechanisms.crossings.counted_stream import CountedStream, Counting
 from sordino.mechanisms.crossings.crossings import crossings
-from sordino.mechanisms.crossings.quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -62,7 +60,7 @@ _MOST_COUNTED = 4096  # positives whose choices are counted
 
 
 @final
-class GaussianSparseVector(Mechanism):
+class GaussianSparseVector(Counting, Mechanism):
     """Find the first answers above a public threshold, with Gaussian noise on the threshold.
 
     It is for accounting in Rényi divergences. It has no pure epsilon, however large its noise is, and nothing
@@ -175,16 +173,6 @@ class GaussianSparseVector(Mechanism):
         self._set(noise=law, threshold_noise=DiscreteGaussian(limit), step=step, cost=cost)
         self.cut()  # refuse a threshold beyond the clamp now
 
-    def cut(self, threshold: Number | None = None) -> Cut:
-        """Return a public threshold (None: the one of the mechanism) on the grid.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is no finite number or lies beyond 2^52 steps, where answers are clamped.
-        """
-        return quiet_cut(self, self.threshold if threshold is None else threshold)
-
     @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives, with fresh noise.
@@ -213,7 +201,7 @@ class GaussianSparseVector(Mechanism):
         heights = self.heights(answers, thresholds)
         places, asked = self.rules.play(heights, heights.size, entropy)
         # The whole cost whatever was found: the bound is about the whole law, not about a transcript.
-        return quiet_positives(self, places, asked, self.cost, simulated=entropy.simulated)
+        return self._pack(places, asked, self.cost, simulated=entropy.simulated)
 
     @property
     def rules(self) -> Rules:
@@ -246,7 +234,7 @@ class GaussianSparseVector(Mechanism):
         InvalidParameter
             As in `release`.
         """
-        heights = quiet_heights(self, answers, thresholds)
+        heights = super().heights(answers, thresholds)
         # The cost counts the transcripts of so many questions, and of no more.
         if self.questions is not None and heights.size > self.questions:
             raise InvalidParameter(

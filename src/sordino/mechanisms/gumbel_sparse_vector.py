@@ -35,8 +35,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism
-from sordino.mechanisms.crossings.quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.mechanisms.race import Gumbel
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino.releases import Positives
@@ -52,7 +51,7 @@ _SUM_BAND = 2.0**-38
 
 
 @final
-class GumbelSparseVector(Mechanism):
+class GumbelSparseVector(Quiet, Mechanism):
     """Find the first answers above a public threshold, with Gumbel noise and no gaps.
 
     The threshold gets new noise after each positive. For monotone answers each threshold with its positive
@@ -120,16 +119,6 @@ class GumbelSparseVector(Mechanism):
         """Return the cost of a transcript with so many positives, whose questions met so many thresholds."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
-    def cut(self, threshold: Number | None = None) -> Cut:
-        """Return a public threshold (None: the one of the mechanism) on the grid.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is no finite number or lies beyond 2^52 steps, where answers are clamped.
-        """
-        return quiet_cut(self, self.threshold if threshold is None else threshold)
-
     @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives.
@@ -158,17 +147,7 @@ class GumbelSparseVector(Mechanism):
         places, asked = select_positives(heights, self.noise.rate, self.positives, entropy)
         # A transcript that found fewer positives costs less, as a pure epsilon of its own.
         cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
-        return quiet_positives(self, places, asked, cost, simulated=entropy.simulated)
-
-    def heights(self, answers: Any, thresholds: Any = None) -> NDArray[np.int64]:
-        """Return how far answers lie above their public thresholds, in steps, shape (n,).
-
-        Raises
-        ------
-        InvalidParameter
-            As in `release`.
-        """
-        return quiet_heights(self, answers, thresholds)
+        return self._pack(places, asked, cost, simulated=entropy.simulated)
 
 
 def stages(places: NDArray[np.int64], asked: int) -> int:
@@ -282,6 +261,13 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
+def _make_vector(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:
+    """Return a mechanism whose transcripts can be enumerated: its threshold is 0."""
+    return GumbelSparseVector(threshold=0, positives=positives, epsilon=epsilon, sensitivity=sensitivity)
+
+
+# Many small weights come near the closed form; twelve are still enumerated in no time.
+_SMALL_WEIGHTS = (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
@@ -289,16 +275,8 @@ CLAIMS = (
         references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
-                (18, -18),
-                (19, -19),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=EITHER_WAY),
-                (15, -15, 15, -15),
-                (16, -16, 16, -16),
-            ),
+            (_make_vector(1, 3, EITHER_WAY), (18, -18), (19, -19)),
+            (_make_vector(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
         ),
         tight=True,
     ),
@@ -311,16 +289,8 @@ CLAIMS = (
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING),
-                (18, -18),
-                (19, -18),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING),
-                (15, -15, 15, -15),
-                (16, -15, 16, -15),
-            ),
+            (_make_vector(1, 2, COUNTING), (18, -18), (19, -18)),
+            (_make_vector(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
         ),
         tight=True,
     ),
@@ -331,18 +301,9 @@ CLAIMS = (
         ),
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
-        # Many small weights come near; twelve are still enumerated in no time.
         neighbours=(
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING),
-                (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3),
-                (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3),
-            ),
-            (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
-                (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3),
-                (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2),
-            ),
+            (_make_vector(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
+            (_make_vector(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
         ),
     ),
 )

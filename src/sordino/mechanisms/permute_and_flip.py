@@ -20,17 +20,22 @@ from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
-from sordino.grid import Steps, add, to_steps
-from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, choice_rate
+from sordino.entropy import Entropy
+from sordino.grid import Steps, add
+from sordino.mechanisms.base import (
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Mechanism,
+    SelectsOne,
+    choice_rate,
+)
 from sordino.noise import Geometric, uniform_below
-from sordino.releases import Choice
-from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-class PermuteAndFlip(Mechanism):
+class PermuteAndFlip(SelectsOne, Mechanism):
     """Select one of n private answers, the larger ones more likely, by permute-and-flip.
 
     Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to
@@ -64,37 +69,13 @@ class PermuteAndFlip(Mechanism):
         # Pure, because the range of the loss is not bounded by epsilon: "The better score" on the proof page.
         self._set(noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        Choice
-            Without a gap.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number.
-        """
-        fresh_entropy(entropy, "PermuteAndFlip.release")
-        steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
+    def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, None]:
         # Items whose sum reaches the best answer are those whose coin says yes: "The same law" on the proof
         # page.
         noisy = add(steps, self.noise.sample(steps.size, entropy))
         # One whole number, uniform over the items that share the largest noisy value, chooses among them.
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
-        return Choice(
-            index=int(decide(noisy, turn[0])), mechanism=self, cost=self.cost, simulated=entropy.simulated
-        )
+        return int(decide(noisy, turn[0])), None
 
 
 def decide(noisy: Steps, turn: Any) -> Any:

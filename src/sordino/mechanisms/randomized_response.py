@@ -20,26 +20,25 @@ from sordino.constraints import POSITIVE, Number, OrNone, to_fraction
 from sordino.cost import Pure, RandomizedChoice
 from sordino.cost.randomized_choice import CHOICES
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import convert_answers, fit_rate, number_of
-from sordino.mechanisms.base import Mechanism
+from sordino.mechanisms.base import Mechanism, SelectsOne
 from sordino.mechanisms.race import ScoreRace
-from sordino.releases import Choice
-from sordino.remnants import no_remnants
 
 _BEYOND_FLOATS = 1 << 1023
 
 
 @final
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(SelectsOne, Mechanism):
     """Say which of n private answers is the largest, by randomized response.
 
     It is truthful with probability e^epsilon/(n - 1 + e^epsilon), else it names any other one. It needs no
     statement about how far answers move, so it is right where none is known: scores without a bound, the
     output of a model. Where a bound is known the exponential mechanism and permute-and-flip are better as
     soon as the lead of the largest answer is more than a few spreads, or n is large: randomized response is
-    right with a probability that only epsilon and n decide.
+    right with a probability that only epsilon and n decide. Among equals the smaller position is the
+    largest: a public priority. NaN counts as the lowest value.
 
     Raises
     ------
@@ -80,29 +79,7 @@ class RandomizedResponse(Mechanism):
         """Return the probability that the largest of `n` >= 1 answers is named."""
         return 1 / (1 + (n - 1) * math.exp(-self.rate))
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private. Among equals the smaller position is the largest: a public priority. NaN counts as the
-            lowest value.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        Choice
-            Without a gap.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number, or of `candidates`.
-        """
-        fresh_entropy(entropy, "RandomizedResponse.release")
+    def _read(self, answers: Any) -> NDArray[np.int64]:
         # Of the answers the race sees nothing but which one is the largest.
         stands = standing(answers)
         if self.candidates not in {None, stands.size}:
@@ -110,8 +87,10 @@ class RandomizedResponse(Mechanism):
                 f"RandomizedResponse.release needs {self.candidates} answers, as many as its candidates; "
                 f"got {stands.size}. Nothing was released."
             )
-        index, _ = ScoreRace(stands, self.rate).first(entropy)
-        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return stands
+
+    def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, None]:
+        return ScoreRace(steps, self.rate).first(entropy)[0], None
 
 
 def standing(answers: Any) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ Floats: split and correction are chosen with them, from public parameters; no co
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
@@ -47,8 +47,7 @@ from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.thresholds import Cut
-from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
-from sordino.releases import Positives
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -215,34 +214,6 @@ class SparseVector(BranchingMechanism):
     def branch_corrections(self) -> tuple[Fraction, ...]:
         """What the only branch adds to a threshold, in the unit of the answers."""
         return (self.threshold_correction,)
-
-    @no_remnants
-    def release(
-        self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM
-    ) -> Positives:
-        """Find the first positives, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private. With a domain size: the answers that are not 0.
-        thresholds : array of numbers, shape (n,), optional
-            Public: a threshold for each answer, instead of the one of the mechanism; the correction is added
-            to each.
-        positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number, or thresholds or positions do not go with
-            them.
-        """
-        fresh_entropy(entropy, "SparseVector.release")
-        return released(self, answers, thresholds, positions, entropy)
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:

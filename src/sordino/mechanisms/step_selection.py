@@ -23,26 +23,25 @@ from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.entropy import Entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
-from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules, SelectsOne
 from sordino.mechanisms.smooth.step_atoms import win_probability
 from sordino.noise import Geometric
-from sordino.releases import Choice
-from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 _WORD_ROOM = 1 << 61  # answers and noise below it add up in 64 bits
 
 
 @final
-class StepSelection(Mechanism):
+class StepSelection(SelectsOne, Mechanism):
     """Select one of n private answers, the larger ones more likely, with noise of whole windows.
 
     A window is how far two answers can move apart between neighbors. The noise on each answer is a geometric
     number of windows, the smallest noise that hides what one unit does to a single answer. A lead counts in
     whole windows: next to `PermuteAndFlip` it is better where the largest answer leads by a window or little
-    more, worse where it leads by a little less; see `success`.
+    more, worse where it leads by a little less; see `success`. Among equals, noise included, the smaller
+    position wins: a public priority.
 
     Raises
     ------
@@ -113,39 +112,15 @@ class StepSelection(Mechanism):
             steps, self.noise.rate, lambda levels: [self.window * level for level in levels]
         )
 
-    @no_remnants
-    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private. Among equals, noise included, the smaller position wins: a public priority.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        Choice
-            Without a gap.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers are not a list of at least one number.
-        """
-        fresh_entropy(entropy, "StepSelection.release")
-        rules = self.rules
-        steps = rules.steps(answers)
-        index = int(rules.play(steps, steps.size, entropy))
-        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+    def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, None]:
+        return int(self.rules.play(steps, steps.size, entropy)), None
 
     @property
     def rules(self) -> Rules:
         """How a release is made: each answer gets as many windows as its draw says, and the largest wins."""
         return Rules(
             draws=lambda n: ((self.noise, n),),
-            steps=lambda answers: np.atleast_1d(to_steps(answers, self.step, "StepSelection")),
+            steps=self._read,
             decide=lambda steps, windows: decide(steps, windows, self.window),
         )
 

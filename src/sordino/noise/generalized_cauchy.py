@@ -19,7 +19,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import Constraint, exact
+from sordino.constraints import Constraint, accept_if
 from sordino.entropy import Entropy
 
 Floats = NDArray[np.float64]
@@ -36,15 +36,9 @@ _SMALLEST_UNIFORM = 2.0**-960
 _PEAK_ROUNDS, _PEAK_PARTS = 6, 64
 
 
-def _convert_gamma(value: Any) -> Fraction | None:
-    """Return a number from 1.1 to 100 as a fraction, else None."""
-    number = exact(value)
-    return number if number is not None and Fraction(11, 10) <= number <= 100 else None
-
-
 GAMMA = Constraint(
     "a number from 1.1 to 100",
-    _convert_gamma,
+    accept_if(lambda number: Fraction(11, 10) <= number <= 100),
     (4, 2, 1.5),
     (1, 0, -2, 1.05, 101, math.nan, math.inf, "4", None, True),
 )

@@ -1,28 +1,11 @@
-"""Turns private numbers of any kind into floats within public limits; no value can raise an error.
+"""What goes into a smooth bound and comes out of it: private numbers by a total rule, floats rounded outward.
 
-Claim: what comes out are floats in [lower, upper], and each depends on one value only.
-Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind".
-Floats: to nearest.
-
-Outward rounding: it makes a bound that is computed in floats a true bound.
-
-Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are
-beta-smooth for `beta` after `outward`, which never lowers them.
-Proof: docs/proofs/smooth-bounds.md, "Floats".
-Floats: what this module is about.
-
-A smooth bound from a distance: that of the data from those where one unit moves a statistic far.
-
-Claim: if the distance changes by at most 1 between neighbors and beta is admissible, ceiling * e^(-beta
-distance) is a beta-smooth bound.
-Proof: docs/proofs/smooth-bounds.md, "From a distance".
-Floats: rounded outward; `largest_beta` is rounded down.
-
-Turns private counts of any kind into tables of so many families, by a rule; no count can raise an error.
-
-Claim: what comes out is a table, 0 <= b, 0 <= c, b + c <= 2N; tables come out as they are.
-Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind".
-Floats: whatever is no whole number is rounded down.
+Claim: private numbers become floats within public limits, each by itself, and counts a table of families; no
+value raises an error. A bound that is beta-smooth for `inner(beta, error)` and off by a share of `error` at
+most is beta-smooth for `beta` after `outward`, which never lowers it. With a distance that changes by at most
+1 between neighbors and an admissible beta, ceiling * e^(-beta distance) is such a bound.
+Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind", "Floats", "From a distance".
+Floats: private numbers to the nearest, counts and `largest_beta` down, bounds outward.
 """
 
 from __future__ import annotations

@@ -227,6 +227,16 @@ class SummedColumn(ClippedColumn):
         """Count and add up private values, once: what the clip is found from, and the sum within any clip."""
         return BucketSums.of(values, self.search.ladder, owner=owner)
 
+    @no_remnants
+    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
+        """Return the totals of private values that get noise, in record steps. Private.
+
+        The sum of the clipped records; of a mean of a private number of them the two totals of their
+        distances from either end.
+        """
+        sums = self.read(values, owner=f"{type(self).__name__}.totals: values")
+        return self.totals_of(sums, [clip])[0]
+
     @abstractmethod
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> Sequence[tuple[int, ...]]:
         """Return the totals of each group that get noise, in record steps. Private."""

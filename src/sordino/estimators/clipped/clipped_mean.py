@@ -153,14 +153,6 @@ class ClippedMean(SummedColumn, SizedColumn):
         return self._finished(self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy)
 
     @no_remnants
-    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
-        """Return the totals that get noise, in record steps. Private.
-
-        The sum of the clipped records, or the two totals of their distances from either end.
-        """
-        return self.totals_of(self.read(values, owner="ClippedMean.totals: values"), [clip])[0]
-
-    @no_remnants
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int, ...]]:
         """Return these totals for each group. Private."""
         wholes = sums.add_up(clips)

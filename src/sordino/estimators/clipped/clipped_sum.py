@@ -130,11 +130,6 @@ class ClippedSum(SummedColumn):
         return self.finish(self.totals_of(sums, [clip])[0][0], clip, entropy=entropy)
 
     @no_remnants
-    def totals(self, values: Any, clip: Clip) -> tuple[int]:
-        """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
-        return self.totals_of(self.read(values, owner="ClippedSum.totals: values"), [clip])[0]
-
-    @no_remnants
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add noise to the sum of the clipped records: the second stage of `release`, once for each clip.
 

@@ -8,6 +8,7 @@ Floats: exact fractions of what was released, rounded once.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,9 +28,63 @@ MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
 
 
+class ClippedRelease(Derivable, HasInterval, ColumnRelease):
+    """A figure of records that were moved into a clip, and what is known of that of all as they are."""
+
+    found: Clip
+
+    @abstractmethod
+    def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
+        """Return ends that hold the figure of the clipped records, but for a chance of `wrong`."""
+
+    @abstractmethod
+    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+        """Return the ends of an interval for the figure of the records as they are, not clipped."""
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
+        """Where the figure of the clipped records is, with a probability of at least 95 %."""
+        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
+        return self._find_ends(MISS_PROBABILITY)
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return an interval for the figure of the clipped records at another confidence than 95 %.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        # No noise is drawn, and no record is read: this is post-processing of what was released.
+        return self._find_ends(1 - SHARE(f"{type(self).__name__}.interval_at.confidence", confidence))
+
+    def _own(self) -> dict[str, Any]:
+        return super()._own() | {"interval": self.interval}
+
+    @cached_property
+    def _true_ends(self) -> tuple[float, float]:
+        return (self._low_without_rows, math.inf) if self.leaves_rows_out else self.true_interval()
+
+    @property
+    def _low_without_rows(self) -> float:
+        """The lower end where rows are left out, of which nothing is known."""
+        # They may change a figure either way.
+        return -math.inf
+
+    @property
+    def true_low(self) -> float:
+        """The lower end for all records as they are."""
+        return self._true_ends[0]
+
+    @property
+    def true_high(self) -> float:
+        """The upper end for all records as they are."""
+        return self._true_ends[1]
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ClippedValue(Derivable, HasInterval, ColumnRelease):
+class ClippedValue(ClippedRelease):
     """A private sum or mean, between ends that were found privately.
 
     Attributes
@@ -75,35 +130,17 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
     noisy: tuple[int, ...] = field(repr=False)
     records: int | None = field(repr=False)
 
-    @cached_property
-    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
-        """Where the sum or mean of the clipped records is, with a probability of at least 95 %."""
-        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
-        return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, MISS_PROBABILITY))
-
-    def _own(self) -> dict[str, Any]:
-        return super()._own() | {"interval": self.interval}
+    def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
+        return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
 
     @property
     def _is_sum(self) -> bool:
         return len(self.noisy) == 1 and self.records is None
 
-    @cached_property
-    def _true_ends(self) -> tuple[float, float]:
-        low, high = self.true_interval()
-        # Of rows that are left out nothing is known: they may change a mean either way. They make no sum
-        # smaller where no number lies below 0.
-        return (low if self._is_sum else -math.inf, math.inf) if self.leaves_rows_out else (low, high)
-
     @property
-    def true_low(self) -> float:
-        """The lower end for all records as they are."""
-        return self._true_ends[0]
-
-    @property
-    def true_high(self) -> float:
-        """The upper end for all records as they are."""
-        return self._true_ends[1]
+    def _low_without_rows(self) -> float:
+        # Rows that are left out make no sum smaller where no number lies below 0.
+        return self.true_interval()[0] if self._is_sum else super()._low_without_rows
 
     @property
     def too_few(self) -> bool:
@@ -111,18 +148,6 @@ class ClippedValue(Derivable, HasInterval, ColumnRelease):
         # Whatever records hold, their mean lies within the clip. Of a sum 0 is what no records give.
         least, most = (0.0, 0.0) if self._is_sum else self.clip
         return self.low <= least and self.high >= most
-
-    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return an interval for the sum or mean of the clipped records at another confidence than 95 %.
-
-        Raises
-        ------
-        InvalidParameter
-            If the confidence is not in (0, 1).
-        """
-        # No noise is drawn, and no record is read: this is post-processing of what was released.
-        wrong = 1 - SHARE("ClippedValue.interval_at.confidence", confidence)
-        return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
         """Return the sum as one released number, for figures that are made of it; of a mean none.

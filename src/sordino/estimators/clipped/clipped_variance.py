@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, final
 
 from sordino.claims import Claim
@@ -23,12 +22,9 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn
 from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
-from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, Ends, counts_beyond
+from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, ClippedRelease, Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.estimators.columns.column_release import ColumnRelease
-from sordino.figures import Derivable
-from sordino.releases import HasInterval
 from sordino.remnants import no_remnants
 
 Pair = tuple[int | Fraction, int | Fraction]
@@ -39,7 +35,7 @@ _LARGEST_VARIANCE = Fraction(1, 4)
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VarianceValue(Derivable, HasInterval, ColumnRelease):
+class VarianceValue(ClippedRelease):
     """A private variance, and standard deviation, between ends that were found privately.
 
     Attributes
@@ -86,29 +82,8 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
     totals: NoisyMoments = field(repr=False)
     records: int | None = field(repr=False)
 
-    @cached_property
-    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
-        """Where the variance of the clipped records is, with a probability of at least 95 %."""
-        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
-        return _scale_ends(self.totals.ends(MISS_PROBABILITY), self.found)
-
-    def _own(self) -> dict[str, Any]:
-        return super()._own() | {"interval": self.interval}
-
-    @cached_property
-    def _true_ends(self) -> tuple[float, float]:
-        # Rows that are left out may change a variance either way.
-        return (-math.inf, math.inf) if self.leaves_rows_out else self.true_interval()
-
-    @property
-    def true_low(self) -> float:
-        """The lower end for all records as they are."""
-        return self._true_ends[0]
-
-    @property
-    def true_high(self) -> float:
-        """The upper end for all records as they are."""
-        return self._true_ends[1]
+    def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
+        return _scale_ends(self.totals.ends(wrong), self.found)
 
     @property
     def too_few(self) -> bool:
@@ -116,17 +91,6 @@ class VarianceValue(Derivable, HasInterval, ColumnRelease):
         # In units of the squared width, in which the largest variance is no float.
         low, high = self.totals.ends(MISS_PROBABILITY)
         return low <= 0 and high >= _LARGEST_VARIANCE
-
-    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return an interval for the variance of the clipped records at another confidence than 95 %.
-
-        Raises
-        ------
-        InvalidParameter
-            If the confidence is not in (0, 1).
-        """
-        wrong = 1 - SHARE("VarianceValue.interval_at.confidence", confidence)
-        return _scale_ends(self.totals.ends(wrong), self.found)
 
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the variance of the records as they are, not clipped.

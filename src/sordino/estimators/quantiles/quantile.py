@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Any, Generic, Literal, TypeVar, final
 
 from sordino.claims import Claim
 from sordino.constraints import (
@@ -119,7 +119,10 @@ class QuantileValue(HasEstimate, ColumnRelease):
         return self.low <= least and self.high == math.inf
 
 
-class ColumnQuantiles(Mechanism):
+ReleaseKind = TypeVar("ReleaseKind")
+
+
+class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     """What quantiles of a column have in common: a grid of edges, from public numbers, and neighbors."""
 
     q: Any = parameter(PROPORTION, "Which quantile.")
@@ -176,7 +179,33 @@ class ColumnQuantiles(Mechanism):
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
 
     @no_remnants
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[Any]:
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ReleaseKind:
+        """Release what is asked of a column, with fresh noise.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (n,), or BucketCounts
+            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
+            at all.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        QuantileValue, QuantileValues or QuantileEnds
+            Of several quantiles the values do not fall.
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are no one-dimensional list of a numeric type, or counts over another grid.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release")
+        [released] = self.release_each([values], entropy=entropy)
+        return released
+
+    @no_remnants
+    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[ReleaseKind]:
         """Release what `release` does of each of several columns, with noise of its own.
 
         Parameters
@@ -197,7 +226,7 @@ class ColumnQuantiles(Mechanism):
             As for `release`.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.release_each")
-        released: list[Any] = []
+        released: list[ReleaseKind] = []
         # Not all at once: what searches look at would fill the memory.
         for begin in range(0, len(columns), self.grid.together):
             some = columns[begin : begin + self.grid.together]
@@ -207,7 +236,7 @@ class ColumnQuantiles(Mechanism):
         return released
 
     @abstractmethod
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[Any]:
+    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[ReleaseKind]:
         """Release what is asked of each of some columns, which were counted."""
 
     def value_of(self, place: int, upward: bool | None) -> float:
@@ -251,7 +280,7 @@ class ColumnQuantiles(Mechanism):
 
 
 @final
-class Quantile(ColumnQuantiles):
+class Quantile(ColumnQuantiles[QuantileValue]):
     """Release a quantile of a column without a range to guess.
 
     The value is found on a grid: its steps are fine near `lower`, and grow by a constant factor far from it.
@@ -313,32 +342,6 @@ class Quantile(ColumnQuantiles):
         else:
             parts, cost = plan.searches(budget, signed=self.lower is None)
         self._set(parts=parts, cost=cost)
-
-    @no_remnants
-    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue:
-        """Release the quantile, with fresh noise.
-
-        Parameters
-        ----------
-        values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
-            at all.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        QuantileValue
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are no one-dimensional list of a numeric type, or counts over another grid.
-        """
-        fresh_entropy(entropy, "Quantile.release")
-        released: QuantileValue
-        [released] = self.release_each([values], entropy=entropy)
-        return released
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValue]:
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]

@@ -61,7 +61,7 @@ class QuantileEnds(Release):
 
 
 @final
-class QuantileInterval(ColumnQuantiles):
+class QuantileInterval(ColumnQuantiles[QuantileEnds]):
     """Release an interval of values that contains a quantile with a stated probability.
 
     Two searches share the budget. One goes up, and stops at an edge below which there are too few
@@ -109,31 +109,6 @@ class QuantileInterval(ColumnQuantiles):
         wrong = (1 - to_fraction(self.confidence)) / 2
         parts, cost = plan.pair(to_fraction(self.epsilon))
         self._set(parts=tuple(_stop_early(part, wrong) for part in parts), cost=cost)
-
-    @no_remnants
-    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileEnds:
-        """Release the interval, with fresh noise.
-
-        Parameters
-        ----------
-        values : array of numbers, shape (n,), or BucketCounts
-            Private; as for `Quantile`.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        QuantileEnds
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are no one-dimensional list of a numeric type, or counts over another grid.
-        """
-        fresh_entropy(entropy, "QuantileInterval.release")
-        released: QuantileEnds
-        [released] = self.release_each([values], entropy=entropy)
-        return released
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileEnds]:
         below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)

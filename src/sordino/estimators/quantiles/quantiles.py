@@ -22,7 +22,7 @@ from sordino.claims import Claim
 from sordino.constraints import PROPORTION, Number, shown, to_fraction
 from sordino.cost import Cost, Pure, compose, repeat
 from sordino.declared import Converted, derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.entropy import Entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.columns.column_release import NumbersShare
 from sordino.estimators.quantiles.quantile import (
@@ -38,7 +38,6 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.population import Population
 from sordino.receipt import Receipt
-from sordino.remnants import no_remnants
 from sordino.tabular import Record, Tabular
 
 # The same fractions as for one quantile.
@@ -197,7 +196,7 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
 
 
 @final
-class Quantiles(ColumnQuantiles):
+class Quantiles(ColumnQuantiles[QuantileValues]):
     """Release several quantiles of a column for the budget of ceil(log2(m + 1)) searches.
 
     There is no range to guess.
@@ -266,33 +265,6 @@ class Quantiles(ColumnQuantiles):
         """The quantiles as exact shares, between the ends 0 and 1."""
         shares = [to_fraction(one).limit_denominator(_SHARE_DENOMINATOR) for one in self.q]
         return (Fraction(0), *shares, Fraction(1))
-
-    @no_remnants
-    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValues:
-        """Release the quantiles, with fresh noise.
-
-        Parameters
-        ----------
-        values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
-            at all.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        QuantileValues
-            One `QuantileValue` for each of `q`; the values do not fall.
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are no one-dimensional list of a numeric type, or counts over another grid.
-        """
-        fresh_entropy(entropy, "Quantiles.release")
-        released: QuantileValues
-        [released] = self.release_each([values], entropy=entropy)
-        return released
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValues]:
         drawn = self.size_noise.sample(len(runs), entropy).tolist()

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
-from sordino.cost import Cost, Pure
+from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms.crossings.split import Family
@@ -109,16 +109,6 @@ class Branching(Protocol):
     @property
     def step(self) -> Fraction:
         """Width of the grid."""
-        ...
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """What one unit can change."""
-        ...
-
-    @property
-    def cost(self) -> Cost:
-        """What a release spends at most."""
         ...
 
     @property

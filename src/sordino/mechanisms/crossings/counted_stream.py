@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, Self, cast, final
+from typing import Any, ClassVar, Self, cast, final
 
 from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
+from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.mechanisms.crossings.stream import BUSY, OpenStream, Stream
 from sordino.noise import Sampler
 from sordino.releases import Verdict
@@ -23,47 +24,14 @@ from sordino.remnants import no_remnants
 _NO_COST = Pure(epsilon=0)
 
 
-class Counting(Protocol):
-    """A mechanism whose questions count."""
+class Counting(Quiet):
+    """A sparse vector without gaps whose questions count: it stops after so many, found or not."""
 
-    @property
-    def threshold(self) -> Any:
-        """The public threshold."""
-        ...
-
-    @property
-    def positives(self) -> int:
-        """After so many it stops."""
-        ...
-
-    @property
-    def questions(self) -> int | None:
-        """After so many answers it stops, too."""
-        ...
-
-    @property
-    def noise(self) -> Sampler:
-        """The noise of questions."""
-        ...
-
-    @property
-    def threshold_noise(self) -> Sampler:
-        """The noise of the threshold."""
-        ...
-
-    @property
-    def step(self) -> Fraction:
-        """Width of the grid."""
-        ...
-
-    @property
-    def cost(self) -> Cost:
-        """What a release spends."""
-        ...
-
-    def cut(self, threshold: Any = None) -> Any:
-        """Return a public threshold on the grid, or refuse it."""
-        ...
+    positives: int
+    questions: int | None
+    noise: Any
+    threshold_noise: Any
+    cost: Cost
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class Stream(OpenStream):
     >>> with m.open(entropy=sd.Seeded(7)) as stream:
     ...     [stream.ask(answer).above for answer in (3, 8, 170)]
     [False, False, True]
-    >>> stream.closed, stream.spent == m.cost
+    >>> stream.closed, stream.spent.pure() == m.cost.pure()
     (True, True)
     """
 

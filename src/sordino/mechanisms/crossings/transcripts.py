@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.cost import Pure
-from sordino.entropy import Entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
 from sordino.mechanisms.base import Draws, Mechanism, Rules
@@ -35,6 +35,7 @@ from sordino.mechanisms.crossings.implicit_zeros import DENSE, distinct, draw_fr
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
+from sordino.remnants import no_remnants
 
 Cuts = tuple[Cut, ...]
 
@@ -48,6 +49,39 @@ class BranchingMechanism(Mechanism):
     def rules(self: Branching) -> Rules:
         """How a release is made, of answers that are compared with the threshold of the mechanism."""
         return rules_of(self)
+
+    @no_remnants
+    def release(
+        self: Branching,
+        answers: Any,
+        thresholds: Any = None,
+        *,
+        positions: Any = None,
+        entropy: Entropy = SYSTEM,
+    ) -> Positives:
+        """Find positives until no further one can be paid for, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        thresholds : array of numbers, shape (n,), optional
+            Public: a threshold for each answer, instead of the one of the mechanism; what the mechanism adds
+            to its own, boundaries and corrections, is added to each.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number, or thresholds or positions do not go with
+            them.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release")
+        return released(self, answers, thresholds, positions, entropy)
 
 
 def prepared(

@@ -1,17 +1,9 @@
-"""Clamps a private smooth bound of sensitivity between two public numbers.
+"""Reads what a selection with a smooth bound takes, private scores and a private bound; no value raises.
 
-It never raises because of a value, and the result depends on the bound alone.
-
-Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at
-most.
-Proof: docs/proofs/step-selection.md, "The scale".
-Floats: 53 binary digits of an array of numbers are kept; fractions and decimals are exact.
-
-Private scores as floats, made total by rule: NaN and what is no number are the lowest value.
-
-Claim: each float is a function of its own value; nothing raises that depends on a value.
-Proof: docs/proofs/smooth-selection.md, "Floats".
-Floats: other types are rounded to the nearest float.
+Claim: each score becomes the float nearest to it, NaN and what is no number the lowest. A bound is clamped to
+[floor, ceiling]; if it is off by a share of its size, so is the result, at most.
+Proof: docs/proofs/smooth-selection.md, "Floats"; docs/proofs/step-selection.md, "The scale".
+Floats: 53 binary digits of an array of bounds are kept; fractions and decimals are exact.
 """
 
 from __future__ import annotations

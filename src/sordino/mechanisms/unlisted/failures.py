@@ -101,7 +101,7 @@ def bound_laplace(rate: Fraction, offset: int, labels: int) -> Decimal:
     """
     down, up = contexts(_DIGITS)
     low, high = exp_bounds(rate, _DIGITS)
-    power = _enclose_power(rate, offset)[1]
+    power = _bound_power(rate, offset)[1]
     above = down.add(1, low)
     # (1 - r)/(1 + r)^2 falls with r, and r^2/(1 - r^2) rises.
     share = up.divide(up.subtract(1, low), down.multiply(above, above))
@@ -117,7 +117,7 @@ def bound_laplace(rate: Fraction, offset: int, labels: int) -> Decimal:
     if height > offset:
         return Decimal(1)
     # The noise of the threshold brings it below that height, or it does not: then M r^height/(1 + r) each.
-    below = up.divide(_enclose_power(rate, offset - height + 1)[1], above)
+    below = up.divide(_bound_power(rate, offset - height + 1)[1], above)
     each = up.multiply(up.multiply(Decimal(labels), power), share)
     return min(Decimal(1), up.add(below, up.multiply(each, up.add(Decimal(offset - height + 1), rest))))
 
@@ -138,16 +138,16 @@ def _sum_tail(rate: Fraction, offset: int) -> Decimal:
     down, up = contexts(_DIGITS)
     total, x = Decimal(0), offset
     while True:
-        weight = _enclose_power(rate, x * x)[1]
+        weight = _bound_power(rate, x * x)[1]
         # From x on each weight is at most e^(-rate (2x + 1)) times the one before.
         rest = up.divide(weight, down.subtract(1, exp_bounds(rate * (2 * x + 1), _DIGITS)[1]))
         if rest <= up.multiply(total, _NEGLIGIBLE):
-            return min(Decimal(1), up.divide(up.add(total, rest), _sum_weights(rate)))
+            return min(Decimal(1), up.divide(up.add(total, rest), _add_weights(rate)))
         total, x = up.add(total, weight), x + 1
 
 
 @lru_cache(maxsize=64)
-def _sum_weights(rate: Fraction) -> Decimal:
+def _add_weights(rate: Fraction) -> Decimal:
     """Return a lower bound of the sum of e^(-rate x^2) over all whole numbers."""
     down, _ = contexts(_DIGITS)
     # At least sqrt(pi/rate) at every rate [Poisson summation], which is all of it where the law is wide.
@@ -275,7 +275,7 @@ def _find_height(rate: Fraction, labels: int) -> int:
     return max(0, round(logarithm / rate))
 
 
-def _enclose_power(rate: Fraction, steps: int) -> Bounds:
+def _bound_power(rate: Fraction, steps: int) -> Bounds:
     return exp_bounds(rate * steps, _DIGITS) if steps else (Decimal(1), Decimal(1))
 
 

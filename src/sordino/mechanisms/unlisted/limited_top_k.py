@@ -11,7 +11,7 @@ Floats: none; counts, gaps and the threshold are whole numbers.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,19 @@ from sordino.claims import Claim
 from sordino.constraints import COUNT, POSITIVE, SHARE, Number, to_fraction
 from sordino.cost import Approximate
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, fit_rate
-from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism
 from sordino.mechanisms.unlisted.failures import least_offset
-from sordino.mechanisms.unlisted.occurring import counting, read_counts, read_reach
-from sordino.mechanisms.unlisted.unlisted_top_k import Found, LabelSelection, decide, release_found
+from sordino.mechanisms.unlisted.occurring import (
+    COUNT_STEP_MEANS,
+    LEAST_MEANS,
+    SPENT_FOR_FOUND_MEANS,
+    counting,
+    read_reach,
+)
+from sordino.mechanisms.unlisted.unlisted_top_k import Found, LabelSelection, decide
 from sordino.noise import Geometric
-from sordino.releases import UnlistedTop
-from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
 
@@ -40,7 +43,7 @@ class LimitedTopK(LabelSelection, Mechanism):
     Units may count for any number of labels. The count after the `best` largest, which stays private, sets
     the threshold: a label that only one of two neighbors reads can lie above it by a step or two at most.
     Where units count for few labels, `UnlistedTopK` has the lower threshold most often; this one is for units
-    without such a bound, or for `best` far below it.
+    without such a bound, or for `best` far below it. `release` needs at least the `best` + 1 largest counts.
 
     Raises
     ------
@@ -73,16 +76,11 @@ class LimitedTopK(LabelSelection, Mechanism):
             "add-remove, l1=2M under replace-one, which lowers the threshold where M is below `best`."
         ),
     )
-    least: int = parameter(
-        COUNT, "The least count that takes part: labels with fewer units are left out.", default=1
-    )
+    least: int = parameter(COUNT, LEAST_MEANS, default=1)
     noise: Geometric = derived("The law of the noise on each label and on the threshold.")
     offset: int = derived("How far the threshold lies above the first count that does not compete.")
-    step: Fraction = derived("Width of the grid: 1, counts are whole.")
-    cost: Approximate = derived(
-        "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon where "
-        "the list is shorter than k, the same delta."
-    )
+    step: Fraction = derived(COUNT_STEP_MEANS)
+    cost: Approximate = derived(SPENT_FOR_FOUND_MEANS)
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -111,47 +109,8 @@ class LimitedTopK(LabelSelection, Mechanism):
         # The threshold moves as a count does, both ways under replace-one.
         return self._spread * min(found + 1, self.k)
 
-    @no_remnants
-    def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedTop:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private: how many units each label has, at least the `best` + 1 largest of them; of equal counts
-            those of the labels that come first in the order of code points. n may be 0.
-        labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count counts.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        UnlistedTop
-            Without estimates: how high the threshold lay is private.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers and the labels are not two lists of one length.
-        """
-        fresh_entropy(entropy, "LimitedTopK.release")
-        return release_found(self, None, answers, labels, entropy)
-
-    @property
-    def rules(self) -> Rules:
-        """How a release is made: the threshold is one more item, whose noise is the last draw.
-
-        An output lists positions of labels, -1 from the threshold on, and then the gaps.
-        """
-        return Rules(
-            draws=lambda n: ((self.noise, n + 1),),
-            steps=lambda answers: read_counts(answers, "LimitedTopK"),
-            decide=lambda counts, noise: decide_limited(
-                counts, noise, self.least, self.offset, self.best, self.k
-            ),
-            spent_by=self._spent_by,
-        )
+    def _decide(self, counts: NDArray[np.int64], noise: Steps) -> Found:
+        return decide_limited(counts, noise, self.least, self.offset, self.best, self.k)
 
 
 def decide_limited(

@@ -29,6 +29,20 @@ from sordino.sensitivity import Sensitivity
 
 _ONE = Fraction(1)
 
+# What the parameters mean that mechanisms for unlisted labels have in common.
+COUNTS_OF_UNITS_MEANS = (
+    "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under add-remove, "
+    "l1=2M under replace-one."
+)
+DELTA_MEANS = "How likely a label may be released that only one unit has. Always spent in full."
+LEAST_MEANS = "The least count that takes part: labels with fewer units are left out."
+ABOVE_MEANS = "A public threshold of your own, in counts, rounded up. The larger one counts."
+COUNT_STEP_MEANS = "Width of the grid: 1, counts are whole."
+SPENT_FOR_FOUND_MEANS = (
+    "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon where the "
+    "list is shorter than k, the same delta."
+)
+
 
 class Occurring(NamedTuple):
     """The counts that take part, shape (m,), and their labels in the order of code points; m may be 0."""
@@ -68,7 +82,7 @@ def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurri
     # Only what is kept is looked at: most of a long list may lie below the least count.
     places = np.flatnonzero(counts >= least)
     named = list(labels)
-    texts = [_text_of(named[place]) for place in places.tolist()]
+    texts = [_read_label(named[place]) for place in places.tolist()]
     # In order already, which is how tables hand them in: without a second look at a million labels.
     if all(text is not None for text in texts) and all(
         one < other for one, other in pairwise(texts) if one is not None and other is not None
@@ -101,7 +115,7 @@ def _length(values: Any) -> int:
     return len(values) if listed and not isinstance(values, str | bytes | dict) else -1
 
 
-def _text_of(value: Any) -> str | None:
+def _read_label(value: Any) -> str | None:
     """Return a label as a plain text; None if it is none. No method of the value is called."""
     return str.__str__(value) if issubclass(type(value), str) else None
 

@@ -28,6 +28,11 @@ from sordino.grid import RATE_DENOMINATOR, Steps, add, fit_rate, from_steps, lar
 from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
 from sordino.mechanisms.unlisted.failures import least_offset
 from sordino.mechanisms.unlisted.occurring import (
+    ABOVE_MEANS,
+    COUNT_STEP_MEANS,
+    COUNTS_OF_UNITS_MEANS,
+    DELTA_MEANS,
+    LEAST_MEANS,
     counting,
     find_threshold,
     play_labels,
@@ -67,15 +72,10 @@ class UnlistedHistogram(Mechanism):
     (('fig', 'lime'), [113.0, 89.0])
     """
 
-    delta: Number = parameter(
-        SHARE, "How likely a label may be released that only one unit has. Always spent in full."
-    )
+    delta: Number = parameter(SHARE, DELTA_MEANS)
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        (
-            "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under "
-            "add-remove, l1=2M under replace-one."
-        ),
+        COUNTS_OF_UNITS_MEANS,
     )
     epsilon: Number | None = parameter(
         OrNone(POSITIVE), "Budget of the whole release; the noise is discrete Laplace.", default=None
@@ -88,17 +88,15 @@ class UnlistedHistogram(Mechanism):
     k: int | None = parameter(
         OrNone(COUNT), "How many to release at most, the largest noisy counts. None: all.", default=None
     )
-    least: int = parameter(
-        COUNT, "The least count that takes part: labels with fewer units are left out.", default=1
-    )
+    least: int = parameter(COUNT, LEAST_MEANS, default=1)
     above: Number | None = parameter(
         OrNone(FINITE),
-        "A public threshold of your own, in counts, rounded up. The larger one counts.",
+        ABOVE_MEANS,
         default=None,
     )
     noise: DiscreteLaplace | DiscreteGaussian = derived("The law of the noise on each count.")
     threshold: int = derived("The public threshold that a noisy count must reach.")
-    step: Fraction = derived("Width of the grid: 1, counts are whole.")
+    step: Fraction = derived(COUNT_STEP_MEANS)
     cost: Approximate | ApproximateZCDP = derived("What a release spends, whatever is found, exactly.")
 
     def derive(self) -> None:

@@ -31,6 +31,12 @@ from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules, one_of_the_la
 from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
 from sordino.mechanisms.unlisted.failures import least_offset
 from sordino.mechanisms.unlisted.occurring import (
+    ABOVE_MEANS,
+    COUNT_STEP_MEANS,
+    COUNTS_OF_UNITS_MEANS,
+    DELTA_MEANS,
+    LEAST_MEANS,
+    SPENT_FOR_FOUND_MEANS,
     Reach,
     counting,
     find_threshold,
@@ -49,6 +55,7 @@ class LabelSelection:
     """What selections of labels share: epsilon is paid for the labels that are there, delta in full."""
 
     k: int
+    least: int
     step: Fraction
     noise: Any
     cost: Approximate
@@ -58,6 +65,15 @@ class LabelSelection:
     def _steps_paid(self, found: int) -> int:
         """Return how many steps of noise a release with so many labels pays for."""
 
+    @abstractmethod
+    def _decide(self, counts: NDArray[np.int64], noise: Steps) -> Found:
+        """Return what is decided of counts of which some may be below the least one."""
+
+    @property
+    def _told_threshold(self) -> int | None:
+        """The threshold that estimates are counted from; None: it is private."""
+        return None
+
     def spent(self, found: int) -> Approximate:
         """Return the cost of a release with so many labels; fewer than k: the threshold ended the list."""
         return Approximate(epsilon=self._steps_paid(found) * self.noise.rate, delta=self.cost.delta_)
@@ -65,6 +81,61 @@ class LabelSelection:
     def _spent_by(self, output: Sequence[int]) -> Approximate:
         """Return what an output spends: the items (-1 from the threshold on), then the gaps."""
         return self.spent(sum(item >= 0 for item in output[: self.k]))
+
+    @no_remnants
+    def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedTop:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private: how many units each label has. n may be 0. Counts below `least` are left out. Where only
+            the largest are read, those will do, and of equal ones those of the labels that come first in the
+            order of code points.
+        labels : list of str, length n
+            Private: the labels. What is no text is left out; of equal ones the largest count counts.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        UnlistedTop
+            Without estimates where it is private how high the threshold lay.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers and the labels are not two lists of one length.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release")
+        told, gaps = play_labels(self, answers, labels, entropy)
+        crossed = len(told) < self.k
+        estimates = np.full(len(told), np.nan)
+        if crossed and self._told_threshold is not None:
+            # The sum is taken in whole numbers and rounded to a float once.
+            estimates = from_steps(self._told_threshold + np.cumsum(gaps[::-1])[::-1], self.step)
+        return UnlistedTop(
+            labels=told,
+            gaps=from_steps(gaps, self.step),
+            crossed=crossed,
+            estimates=estimates,
+            mechanism=self,
+            cost=self.spent(len(told)),
+            simulated=entropy.simulated,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the threshold is one more item, whose noise is the last draw.
+
+        An output lists positions of labels, -1 from the threshold on, and then the gaps.
+        """
+        return Rules(
+            draws=lambda n: ((self.noise, n + 1),),
+            steps=lambda answers: read_counts(answers, type(self).__name__),
+            decide=self._decide,
+            spent_by=self._spent_by,
+        )
 
 
 @final
@@ -96,19 +167,12 @@ class UnlistedTopK(LabelSelection, Mechanism):
 
     k: int = parameter(COUNT, "How many to select at most.")
     epsilon: Number = parameter(POSITIVE, "Budget of the whole selection; spent in full only if k are found.")
-    delta: Number = parameter(
-        SHARE, "How likely a label may be released that only one unit has. Always spent in full."
-    )
+    delta: Number = parameter(SHARE, DELTA_MEANS)
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        (
-            "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under "
-            "add-remove, l1=2M under replace-one."
-        ),
+        COUNTS_OF_UNITS_MEANS,
     )
-    least: int = parameter(
-        COUNT, "The least count that takes part: labels with fewer units are left out.", default=1
-    )
+    least: int = parameter(COUNT, LEAST_MEANS, default=1)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
         (
@@ -119,15 +183,12 @@ class UnlistedTopK(LabelSelection, Mechanism):
     )
     above: Number | None = parameter(
         OrNone(FINITE),
-        "A public threshold of your own, in counts, rounded up. The larger one counts.",
+        ABOVE_MEANS,
         default=None,
     )
     threshold: int = derived("The public threshold, in counts, before its noise.")
-    step: Fraction = derived("Width of the grid: 1, counts are whole.")
-    cost: Approximate = derived(
-        "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon where "
-        "the list is shorter than k, the same delta."
-    )
+    step: Fraction = derived(COUNT_STEP_MEANS)
+    cost: Approximate = derived(SPENT_FOR_FOUND_MEANS)
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -156,43 +217,12 @@ class UnlistedTopK(LabelSelection, Mechanism):
         # Two-sided noise may also leave the threshold alone and move with the counts themselves.
         return min(steps, reach.together) if family_of(self.noise) == "laplace" else steps
 
-    @no_remnants
-    def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedTop:
-        """Select, with fresh noise.
-
-        Parameters
-        ----------
-        answers : array of numbers, shape (n,)
-            Private: how many units each label has. n may be 0. Counts below `least` are left out.
-        labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count counts.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Raises
-        ------
-        InvalidParameter
-            If the answers and the labels are not two lists of one length.
-        """
-        fresh_entropy(entropy, "UnlistedTopK.release")
-        return release_found(self, self.threshold, answers, labels, entropy)
+    def _decide(self, counts: NDArray[np.int64], noise: Steps) -> Found:
+        return decide_occurring(counts, noise, self.least, self.threshold, self.k)
 
     @property
-    def rules(self) -> Rules:
-        """How a release is made: the threshold is one more item, whose noise is the last draw.
-
-        An output lists positions of labels, -1 from the threshold on, and then the gaps.
-        """
-        return Rules(
-            draws=lambda n: ((self.noise, n + 1),),
-            steps=lambda answers: read_counts(answers, "UnlistedTopK"),
-            decide=self._decide,
-            spent_by=self._spent_by,
-        )
-
-    def _decide(self, counts: NDArray[np.int64], noise: Steps) -> Found:
-        """Return what is decided of counts of which some may be below the least one."""
-        return decide_occurring(counts, noise, self.least, self.threshold, self.k)
+    def _told_threshold(self) -> int:
+        return self.threshold
 
 
 def decide_occurring(counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int) -> Found:
@@ -218,27 +248,6 @@ def decide(noisy: Steps, k: int) -> Found:
     ended = np.logical_or.accumulate(order == noisy.shape[-1] - 1, axis=-1)
     items, gaps = widen(np.where(ended, -1, order), k, -1), widen(gaps, k)
     return items, np.where(items < 0, 0, gaps)
-
-
-def release_found(
-    mechanism: LabelSelection, threshold: int | None, answers: Any, labels: Any, entropy: Entropy
-) -> UnlistedTop:
-    """Return a release of the labels that were found, with fresh noise; None: the threshold is private."""
-    told, gaps = play_labels(mechanism, answers, labels, entropy)
-    crossed = len(told) < mechanism.k
-    estimates = np.full(len(told), np.nan)
-    if crossed and threshold is not None:
-        # The sum is taken in whole numbers and rounded to a float once.
-        estimates = from_steps(threshold + np.cumsum(gaps[::-1])[::-1], mechanism.step)
-    return UnlistedTop(
-        labels=told,
-        gaps=from_steps(gaps, mechanism.step),
-        crossed=crossed,
-        estimates=estimates,
-        mechanism=mechanism,
-        cost=mechanism.spent(len(told)),
-        simulated=entropy.simulated,
-    )
 
 
 # Two labels that one unit alone has, at rate 1 and three steps below the threshold: the failure is
