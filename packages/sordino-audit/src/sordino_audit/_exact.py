@@ -89,7 +89,8 @@ def exact(
         far apart the bounds of the loss may be.
     vectors : int
         How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a
-        continuous law: how many cells may be looked at; if they are used up, the bounds are farther apart.
+        continuous law: how many cells, and points of integrals, may be looked at; if they are used up, the
+        bounds are farther apart.
 
     Returns
     -------

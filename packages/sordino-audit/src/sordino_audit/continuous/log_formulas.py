@@ -1,21 +1,20 @@
-"""Exponential, Laplace, Gumbel and logistic laws: enclosures of logarithms, and Taylor coefficients.
+"""Exponential, Laplace, Gumbel, logistic and normal laws: enclosures of logarithms, and balls.
 
 Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a density".
-Floats: outward, see `enclosures`.
+Floats: outward, see `enclosures` and `balls`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from flint import acb, arb
 
-from sordino_audit.continuous import enclosures as floats, series
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.balls import NOTHING, ONE, Analytic
 from sordino_audit.continuous.enclosures import NEVER, Bounds, Floats
-from sordino_audit.continuous.series import Series
 
 OfPoint = Callable[[Floats], Bounds]
 OfInterval = Callable[[Floats, Floats], Bounds]
@@ -89,25 +88,36 @@ def gaussian(z: Floats) -> Bounds:
     return floats.minus((least, most), (LN_2_PI[0] / 2, LN_2_PI[1] / 2))
 
 
-def signed(z: Series, side: Floats) -> Series:
-    """Return the series with the sign of each cell."""
-    return [series.Ball(part.middle * side, part.radius) for part in z]
+EXPONENTIAL = Analytic(
+    density=lambda z, side, _: (-z).exp() if side > 0 else NOTHING,
+    cdf=lambda z, side, _: -(-z).expm1() if side > 0 else NOTHING,
+    survival=lambda z, side, _: (-z).exp() if side > 0 else ONE,
+)
+LAPLACE = Analytic(
+    density=lambda z, side, _: (-z * side).exp() / 2,
+    cdf=lambda z, side, _: 1 - (-z).exp() / 2 if side > 0 else z.exp() / 2,
+    survival=lambda z, side, _: (-z).exp() / 2 if side > 0 else 1 - z.exp() / 2,
+)
+# Written with exponentials that are at most 1 on their side of 0.
+LOGISTIC = Analytic(
+    density=lambda z, side, _: (-z * side).exp() / (1 + (-z * side).exp()) ** 2,
+    cdf=lambda z, side, _: 1 / (1 + (-z).exp()) if side > 0 else z.exp() / (1 + z.exp()),
+    survival=lambda z, side, _: (-z).exp() / (1 + (-z).exp()) if side > 0 else 1 / (1 + z.exp()),
+)
 
 
-def masked(z: Series, kept: Any) -> Series:
-    """Return the series, 0 where a cell is left out."""
-    return [series.Ball(np.where(kept, part.middle, 0.0), np.where(kept, part.radius, 0.0)) for part in z]
+# From a depth of 1000 down density and probability are at most e^(1000 - e^1000), far less than 2^-(10^9),
+# over balls of any width: the exponential of a wide ball would say nothing.
+_GUMBEL_DEPTH = 1000
+_DEEP_GUMBEL = acb(arb(0, arb((1, -(10**9)))))
 
 
-def gumbel_coefficients(z: Series, side: Floats) -> Series:  # noqa: ARG001 - the signature of coefficients
-    """Return the density of the Gumbel law as a series, e^(-z - e^-z)."""
-    falling = series.changed(z, Fraction(-1))
-    inner = series.exponentiated(falling)
-    return series.exponentiated(series.less(falling, inner))
+def _is_deep(z: acb) -> bool:
+    return bool(z.imag.is_zero() and z.real < -_GUMBEL_DEPTH)
 
 
-def logistic_coefficients(z: Series, side: Floats) -> Series:
-    """Return the density of the logistic law as a series, e^-|z| / (1 + e^-|z|)^2."""
-    rest = series.exponentiated(signed(z, -side))
-    whole = series.inverse(series.increased(rest))
-    return series.multiplied(series.multiplied(rest, whole), whole)
+GUMBEL = Analytic(
+    density=lambda z, _, __: _DEEP_GUMBEL if _is_deep(z) else (-z - (-z).exp()).exp(),
+    cdf=lambda z, _, __: _DEEP_GUMBEL if _is_deep(z) else (-(-z).exp()).exp(),
+    survival=lambda z, _, __: 1 - _DEEP_GUMBEL if _is_deep(z) else -(-(-z).exp()).expm1(),
+)

@@ -26,11 +26,11 @@ from sordino_audit.continuous import enclosures as floats
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino_audit.continuous.enclosures import Bounds, Floats
 from sordino_audit.continuous.envelopes import Piece, check_shape
-from sordino_audit.continuous.integrals import CellBudget, Factor, Integrals, Shifts
+from sordino_audit.continuous.integrals import CellBudget, Factor, Shifts, integrate
 from sordino_audit.continuous.laws import PLACE, Law
 from sordino_audit.continuous.ratios import Cells, Curve, atom, compared, within
 
-_FINEST_SHARE = 1e-11
+_FINEST_SHARE = 1e-12
 _SLACK_SHARE = 1 / 16
 _FARTHEST_IN_SCALES = 2000
 _MOST_SHIFT_CELLS = 4_000_000
@@ -198,12 +198,10 @@ class SharedShift(Continuous):
 
     def _logs(self, products: Sequence[Products], slack: float, budget: CellBudget) -> Bounds:
         """Return bounds of the logarithms of integrals with the same factors."""
-        smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
+        smooth = all(factor.law.analytic is not None for factor in products[0].factors)
         # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
         share = min(slack * _SLACK_SHARE, _FINEST_SHARE) if smooth else slack * _SLACK_SHARE * 4
-        return floats.log(
-            Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget)
-        )
+        return floats.log(integrate(products[0].factors, [part.shifts for part in products], share, budget))
 
     def _curves(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[Cells, float]:
         """Return the cells of the number of one label, and the probability beyond the last one."""
@@ -289,7 +287,7 @@ class SharedShift(Continuous):
         return float(low[0]), float(high[0])
 
     def _assumed(self, answers: Any) -> str:
-        own = sorted({f"{law}" for law in self._laws(answers) if law.coefficients is None})
+        own = sorted({f"{law}" for law in self._laws(answers) if law.analytic is None})
         return "the noise is independent and has the laws that are named" + (
             f"; what {', '.join(own)} says of itself" if own else ""
         )
