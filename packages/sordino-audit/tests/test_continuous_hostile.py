@@ -15,9 +15,9 @@ from sordino import InvalidParameter
 from sordino.cost import Pure
 from sordino_audit import Crossings, Density, Law, Race
 from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.cells import atom, difference
 from sordino_audit.continuous.continuous import Asked
 from sordino_audit.continuous.integrals import CellBudget, Factor, integrate
-from sordino_audit.continuous.ratios import atom, difference
 
 F = Fraction
 ONE = Pure(epsilon=1)

@@ -2,8 +2,8 @@
 
 The probabilities of their outputs are integrals over one shared shift.
 
-Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and
-"Crossings".
+Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md,
+"Races" and "Crossings".
 Floats: outward, see `integrals`.
 """
 
@@ -23,12 +23,11 @@ import numpy as np
 from sordino.constraints import TRUTH, shown
 from sordino.errors import InvalidParameter
 from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.cells import Cells, Curve, Piece, atom, check_shape, compared, within
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino_audit.continuous.enclosures import Bounds, Floats
-from sordino_audit.continuous.envelopes import Piece, check_shape
 from sordino_audit.continuous.integrals import CellBudget, Factor, Shifts, integrate
 from sordino_audit.continuous.laws import PLACE, Law
-from sordino_audit.continuous.ratios import Cells, Curve, atom, compared, within
 
 _FINEST_SHARE = 1e-12
 _SLACK_SHARE = 1 / 16

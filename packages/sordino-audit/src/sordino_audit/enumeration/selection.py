@@ -1,29 +1,22 @@
 """What the auditor looks at for selections without a fixed number of draws.
 
-It is one try of a race, or a law that is stated.
+It is one try of a race, or a stated law.
 
-What the auditor looks at for the sparse vector with Gumbel noise: its stated law.
-
-An output is (asked, places of the positives).
-
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/gumbel-sparse-vector.md.
-Floats: none.
-
-The laws of the exponential mechanism in closed form: with the lead, and drawn without replacement.
-
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/exponential-mechanism.md (1),
-"Top k".
+Claim: each listed probability lies between its two decimals. Proof:
+docs/proofs/gumbel-sparse-vector.md; docs/proofs/exponential-mechanism.md (1), "Top k";
+docs/proofs/joint-top-k.md.
 Floats: none.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any, final
 
 import numpy as np
@@ -33,6 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     ExponentialMechanism,
     GumbelSparseVector,
+    JointTopK,
     NoisyTopK,
     PermuteAndFlip,
     RandomizedResponse,
@@ -45,8 +39,15 @@ from sordino.mechanisms.randomized_response import standing
 from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino_audit.enumeration.laws import Finite
-from sordino_audit.enumeration.played import check_size, make_step_reader, raced
-from sordino_audit.enumeration.subject import Rows, Subject
+from sordino_audit.enumeration.subject import (
+    Rows,
+    Subject,
+    check_domain,
+    check_size,
+    make_step_reader,
+    nonzero,
+    raced,
+)
 
 # ---- softmax -----------------------------------------------------------------------------------------------
 
@@ -304,3 +305,62 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
     return Subject(
         laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism)
     )
+
+
+# ---- joint top k -------------------------------------------------------------------------------------------
+
+
+_DIGITS = 60
+
+
+def joint_top_k(mechanism: JointTopK, n: int) -> Subject:
+    """Return the stated law of the set; with a domain, over all of its items."""
+    domain = mechanism.domain_size
+    check_domain(domain)
+    size = n if domain is None else domain
+    if mechanism.k > size:
+        raise InvalidParameter(
+            f"JointTopK.k must be at most the number of answers {size}; got {mechanism.k}."
+        )
+
+    def steps(answers: Any) -> NDArray[np.int64]:
+        given = (answers,) if domain is None else nonzero(answers)
+        # The rounding and the positions are those of the library.
+        found, at, _ = mechanism.on_grid(*given)
+        if domain is None:
+            check_size(found, n)
+        dense = np.zeros(size, dtype=np.int64)
+        dense[at] = found
+        return dense
+
+    return Subject(
+        laws=[],
+        steps=steps,
+        stated=lambda found: joint_sets(found.tolist(), mechanism.k, mechanism.rate),
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def joint_sets(q: list[int], k: int, rate: Fraction) -> Counted:
+    """Return every set of `k` places with bounds of its probability, proportional to e^(-rate/2 regret)."""
+    return Counted(math.comb(len(q), k), _list_sets(q, k, rate))
+
+
+def _list_sets(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
+    down, up = contexts(_DIGITS)
+    regrets = {}
+    for chosen in combinations(range(len(q)), k):
+        outside = [x for i, x in enumerate(q) if i not in chosen]
+        # If nothing is outside, there is one set, and no regret.
+        regrets[chosen] = max(outside) - min(q[i] for i in chosen) if outside else 0
+    least = min(regrets.values())
+    # Relative to the best set: no weight is above 1.
+    weights = {d: exp_bounds(rate * (d - least) / 2, _DIGITS) for d in set(regrets.values())}
+    low = high = Decimal(0)
+    for d, times in Counter(regrets.values()).items():
+        low = down.add(low, down.multiply(times, weights[d][0]))
+        high = up.add(high, up.multiply(times, weights[d][1]))
+    for chosen, d in regrets.items():
+        yield chosen, (down.divide(weights[d][0], high), up.divide(weights[d][1], low))
