@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -23,7 +23,7 @@ from sordino_audit.continuous.cells import TINY, Cells, joined
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous
 from sordino_audit.continuous.enclosures import Bounds, Floats, bound_total, enclose, mean_exponential
 from sordino_audit.report import ExactReport, Witness
-from sordino_audit.views import Claimed, Findings, Views, interval_beyond
+from sordino_audit.views import Claimed, Findings, OneOrder, Views
 
 
 @final
@@ -198,16 +198,6 @@ _NARROWEST_CELL = 4 * TINY
 """Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""
 
 
-@final
-@dataclass(eq=False, kw_only=True)
-class _CellFindings(Findings):
-    """The worst bounds over cells."""
-
-    tail: float = 0.0
-    cells: int = 1 << 62
-    assumed: list[str] = field(default_factory=list)
-
-
 def report(
     subject: Continuous,
     pairs: Sequence[tuple[Any, Any]],
@@ -217,36 +207,27 @@ def report(
 ) -> ExactReport:
     """Return the worst over all pairs and both orders."""
     claimed = Claimed(subject.cost, subject.cost_of)
-    views = claimed.views(orders, epsilons)
-    found = _CellFindings.begin(views)
+    found = Findings(claimed, claimed.views(orders, epsilons))
+    assumed: dict[str, None] = {}
+    tail = 0.0
     for a, b in pairs:
         forth = subject.compared(a, b, asked)
-        found.assumed.append(forth.assumed)
-        found.tail = max(found.tail, forth.unresolved)
+        assumed[forth.assumed] = None
+        tail = max(tail, forth.unresolved)
         # The other order has the same cells with the sides exchanged.
-        ends = [
-            _take_in_order(
-                found, _order_cells(forth, claimed, turned=turned), *((b, a) if turned else (a, b)), views
-            )
-            for turned in (False, True)
-        ]
-        found.interval = max(found.interval, interval_beyond(subject.cost, *ends))
+        found.take(
+            _find_order(_order_cells(forth, claimed, turned=False), a, b, found.views),
+            _find_order(_order_cells(forth, claimed, turned=True), b, a, found.views),
+        )
     return found.report(
         subject,
-        claimed,
-        views,
-        audited=found.cells,
-        outputs=found.cells,
-        # A sum of upper bounds may be above 1; a probability is not.
-        unresolved=min(1.0, found.unresolved),
-        tail=min(1.0, found.tail),
+        tail=min(1.0, tail),
         pairs=len(pairs),
         vectors=0,
         partitioned=asked.cuts is not None,
-        declared=False,
         # Nothing was played: the law is what the subject says.
         stated=True,
-        assumed="; ".join(dict.fromkeys(found.assumed)),
+        assumed="; ".join(assumed),
     )
 
 
@@ -289,36 +270,34 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
     )
 
 
-def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: Views) -> float:
-    """Take in one order of one pair, and return the lower bound of its loss."""
+def _find_order(order: Ordered, a: Any, b: Any, views: Views) -> OneOrder:
+    """Return what is found of one order of one pair."""
     pure = isinstance(order.claimed.whole.pure(), Fraction)
     least, most, place = order.worst()
     # Outputs in no cell are covered if something is known of their log ratio.
     covered = not order.unresolved or order.outside < math.inf
     if order.unresolved and covered:
         most = max(most, order.outside)
-    # With nothing left out, the bound is about every output.
-    everywhere = most if covered and not order.lost else math.inf
-    if found.witness is None or least > found.least:
-        found.witness = order.witness(place, a, b, pure=pure)
-    if pure:
-        low, high, place = order.beyond()
-        if order.unresolved and covered:
-            # They may have any label, so that the smallest claim counts.
-            high = max(high, round_up(Fraction(order.outside) - min(order.epsilons)))
-        if found.overrun is None or low > found.beyond[0]:
-            found.overrun = order.witness(place, a, b, pure=pure)
-        found.beyond = max(found.beyond[0], low), max(found.beyond[1], high)
-    found.least, found.most = max(found.least, least), max(found.most, most)
-    found.everywhere = max(found.everywhere, everywhere)
-    found.unresolved = max(found.unresolved, order.lost + (0.0 if covered else order.unresolved))
-    found.cells = min(found.cells, order.places.size)
-    for i, epsilon in enumerate(views.epsilons):
-        found.deltas[i] = tuple(  # type: ignore[assignment]
-            map(max, found.deltas[i], order.hockey_stick(epsilon))
-        )
-    for i, alpha in enumerate(views.orders):
-        low, high = order.renyi(alpha, discounted=False)
-        new = low, order.renyi(alpha, discounted=True)[0], high
-        found.divergences[i] = tuple(map(max, found.divergences[i], new))  # type: ignore[assignment]
-    return least
+    low, high, farthest = order.beyond() if pure else (-math.inf, -math.inf, place)
+    if pure and order.unresolved and covered:
+        # They may have any label, so that the smallest claim counts.
+        high = max(high, round_up(Fraction(order.outside) - min(order.epsilons)))
+    return OneOrder(
+        least=least,
+        most=most,
+        # With nothing left out, the bound is about every output.
+        everywhere=most if covered and not order.lost else math.inf,
+        witness=order.witness(place, a, b, pure=pure),
+        beyond=(low, high),
+        overrun=order.witness(farthest, a, b, pure=pure) if pure else None,
+        unresolved=order.lost + (0.0 if covered else order.unresolved),
+        audited=order.places.size,
+        outputs=order.places.size,
+        deltas=[order.hockey_stick(epsilon) for epsilon in views.epsilons],
+        divergences=[
+            # What is claimed, discounted, is in the middle, as `Claimed.divergences` takes it.
+            (low, order.renyi(alpha, discounted=True)[0], high)
+            for alpha in views.orders
+            for low, high in [order.renyi(alpha, discounted=False)]
+        ],
+    )

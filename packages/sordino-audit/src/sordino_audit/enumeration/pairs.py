@@ -29,7 +29,7 @@ from sordino_audit.enumeration.laws import DIGITS, Noise, Region, gaussian_mass
 from sordino_audit.enumeration.outcomes import Book, Outcomes
 from sordino_audit.enumeration.subject import Subject
 from sordino_audit.report import ExactReport, Witness, at_least
-from sordino_audit.views import Claimed, Findings, Views, interval_beyond
+from sordino_audit.views import Claimed, Findings, OneOrder, Views
 
 _COMPARISON_DIGITS = 40
 _REPEATED_OUTPUTS = (
@@ -358,32 +358,20 @@ class Audit:
         self, pairs: list[Pair], orders: list[Fraction] | None, epsilons: list[Fraction] | None
     ) -> ExactReport:
         """Return the worst over all pairs and both orders."""
-        if not pairs:
-            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-        cost = self.subject.cost
-        views = self._claimed.views(orders, epsilons)
-        found = _PairFindings.begin(views)
+        found = Findings(self._claimed, self._claimed.views(orders, epsilons))
         for a, b in pairs:
-            ends = [self._compare(found, one, other, views) for one, other in ((a, b), (b, a))]
-            # An interval is about both orders of a pair together.
-            found.interval = max(found.interval, interval_beyond(cost, *ends))
+            found.take(self._compare(a, b, found.views), self._compare(b, a, found.views))
         return found.report(
             self.subject,
-            self._claimed,
-            views,
-            audited=found.smallest[0],
-            outputs=found.smallest[1],
-            unresolved=found.unresolved,
             tail=up(self.region.tail),
             pairs=len(pairs),
             vectors=self.region.noise.shape[0],
             partitioned=self.book.partition is not None or self.subject.merged,
-            declared=found.declared,
             stated=self.subject.stated is not None,
         )
 
-    def _compare(self, found: _PairFindings, a: Any, b: Any, views: Views) -> float:
-        """Take in one order of one pair, and return the lower bound of its loss."""
+    def _compare(self, a: Any, b: Any, views: Views) -> OneOrder:
+        """Return what is found of one order of one pair."""
         compared = self.compared(a, b)
         # Outputs that are drawn again are conditioned on what came out: then the noise alone proves nothing.
         added = self.subject.added and self.subject.again is None
@@ -402,34 +390,31 @@ class Audit:
         # Where all outputs have the same claim, what the noise proves for all of them also bounds the excess.
         if self.subject.cost_of is None and pure:
             beyond = beyond[0], min(beyond[1], round_up(everywhere - self.epsilon(number))), number
-        if found.witness is None or least > found.least:
-            found.witness = self._witness(compared, a, b, number)
-        if pure and (found.overrun is None or beyond[0] > found.beyond[0]):
-            found.overrun = self._witness(compared, a, b, beyond[2])
-        # Where the noise alone gives the better bound, the report says that it rests on a declaration.
-        found.declared |= everywhere < most
-        found.least, found.most = max(found.least, least), max(found.most, min(most, round_up(everywhere)))
-        found.everywhere = max(found.everywhere, round_up(everywhere))
-        found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
-        found.unresolved = max(found.unresolved, compared.unresolved)
-        # The pair of which least was audited, and the one of which least was seen.
-        found.smallest = (
-            min(found.smallest[0], int(compared.audited.sum())),
-            min(found.smallest[1], compared.audited.size),
+        return OneOrder(
+            least=least,
+            most=min(most, round_up(everywhere)),
+            everywhere=round_up(everywhere),
+            witness=self._witness(compared, a, b, number),
+            beyond=beyond[:2],
+            overrun=self._witness(compared, a, b, beyond[2]) if pure else None,
+            unresolved=compared.unresolved,
+            audited=int(compared.audited.sum()),
+            outputs=compared.audited.size,
+            # Where the noise alone gives the better bound, the report says that it rests on a declaration.
+            declared=everywhere < most,
+            deltas=[compared.hockey_stick(epsilon) for epsilon in views.epsilons],
+            divergences=[self._diverge(compared, moves, alpha) for alpha in views.orders],
         )
-        for i, epsilon in enumerate(views.epsilons):
-            low_delta, high_delta = compared.hockey_stick(epsilon)
-            found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
-        for i, alpha in enumerate(views.orders):
-            plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
-            # What the noise proves about divergences is held against them in the same way.
-            most_everywhere = (
-                math.inf if moves is None else _bound_all_divergences(self.subject.laws, moves, alpha)
-            )
-            _check_declaration(plain, most_everywhere)
-            old = found.divergences[i]
-            found.divergences[i] = max(old[0], plain), max(old[1], counted), max(old[2], most_everywhere)
-        return least
+
+    def _diverge(
+        self, compared: Comparison, moves: NDArray[Any] | None, alpha: Fraction
+    ) -> tuple[float, float, float]:
+        """Return bounds of the Rényi divergence of one order, as `Claimed.divergences` takes them."""
+        plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
+        # What the noise proves about divergences is held against them in the same way.
+        everywhere = math.inf if moves is None else _bound_all_divergences(self.subject.laws, moves, alpha)
+        _check_declaration(plain, everywhere)
+        return plain, counted, everywhere
 
     def _witness(self, compared: Comparison, a: Any, b: Any, number: int) -> Witness:
         low, high = compared.loss(number, beyond=False)
@@ -455,17 +440,6 @@ def _check_declaration(found: float, allowed: Fraction | float) -> None:
             "what the subject declares is "
             "false."
         )
-
-
-@final
-@dataclass(eq=False, kw_only=True)
-class _PairFindings(Findings):
-    """The worst bounds over enumerated outputs."""
-
-    smallest: tuple[int, int] = (1 << 62, 1 << 62)
-    """The smallest numbers of outputs that were audited, and that were seen."""
-
-    declared: bool = False
 
 
 # ---- what the noise alone proves -------------------------------------------------------------------------
