@@ -186,3 +186,20 @@ def test_a_budget_counts_what_is_looked_at():
         budget,
     )
     assert budget.left <= 0 < budget.spent
+
+
+def test_more_digits_than_a_float_has_are_not_looked_for():
+    budget = CellBudget(10**6)
+    low, high = integrate(
+        [Factor("density", LAP(1), ONE), Factor("cdf", LAP(1), ONE)], [(F(0), F(1))], 1e-300, budget
+    )
+    assert low[0] <= high[0] < low[0] * (1 + 1e-14)
+    assert budget.spent < 2000
+
+
+def test_of_a_product_that_is_nothing_nothing_is_left():
+    """Exponential noise below 0: both bounds are 0, also without a budget."""
+    factors = [Factor("density", EXP(1), ONE), Factor("density", EXP(1).mirrored(), ONE)]
+    for cells in (0, 10**6):
+        low, high = integrate(factors, [(F(0), F(3))], 1e-9, CellBudget(cells))
+        assert (low[0], high[0]) == (0.0, 0.0)

@@ -2,8 +2,8 @@
 
 Claim: each integral lies between its bounds, however early the evaluations end. Proof:
 docs/proofs/exact-audit.md, "Integrals".
-Floats: a ball holds its value, and floats are rounded outward. Assumed of FLINT: that its balls do, and that
-`acb.integral` encloses the integral of a function that says where it is not analytic.
+Floats: a ball holds its value, and floats are rounded outward. Assumed of FLINT: that its balls
+do, and that `acb.integral` encloses the integral of a function that says where it is not analytic.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Analytic:
 
 
 class PlacedFactor(NamedTuple):
-    """One factor of a product: a function of (t + shift) / scale; a density is divided by the scale."""
+    """A factor of a product: a function of (t + shift) / scale; densities are divided by the scale."""
 
     kind: Kind
     law: Analytic
@@ -118,17 +118,20 @@ class BallIntegral:
 
     def __init__(self, parts: Sequence[PlacedFactor], share: float, evaluations: int) -> None:
         self.parts = parts
-        self.share = share
+        # More digits than a float has are never shown.
+        self.share = max(share, 2.0**-50)
         self.evaluations, self._most = 0, evaluations
 
     def bounds(self) -> tuple[float, float]:
-        """Return bounds of the integral, apart by about `share` of it unless the evaluations end before."""
+        """Return bounds of the integral, about `share` of it apart unless the evaluations end."""
         with precisely():
             total = self._total()
             low, high = enclose_ball(total)
             cap = enclose_ball(self._largest())[1]
+        if total.is_zero():
+            return 0.0, 0.0
         # What is this small may be 0 for others who read it, as after any underflow.
-        return 0.0 if low < TINY else low, cap if high > cap else 0.0 if total.is_zero() else max(high, TINY)
+        return 0.0 if low < TINY else low, min(max(high, TINY), cap)
 
     def _total(self) -> arb:
         """Return the integral between all places, outward piece by piece, with a bound of the rest."""
@@ -143,9 +146,9 @@ class BallIntegral:
             rest = {side: self._bound_rest(end, side) for side, end in ends.items()}
             # The side of which less is known is followed outward.
             side = max(rest, key=lambda each: rest[each])
-            if self.evaluations >= self._most or reach[side] > farthest:
+            if self.evaluations >= self._most or reach[side] > farthest or not total.is_finite():
                 break
-            if rest[1] + rest[-1] <= abs(total.lower()) * self.share / 8:
+            if rest[1] + rest[-1] <= total.upper() * self.share / 8:
                 break
             before = ends[side]
             ends[side] += side * reach[side]

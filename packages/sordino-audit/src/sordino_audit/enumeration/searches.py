@@ -26,11 +26,11 @@ from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import DiscreteLaplace
-from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds
+from sordino_audit.enumeration import decimals
 from sordino_audit.enumeration.laws import TOO_MANY
 from sordino_audit.enumeration.subject import Stated, Subject, make_step_reader
 
-_SCAN_DIGITS = 60
 _LOST_PROBABILITY = 1e-45
 _MOST_SCAN_TERMS = 4_000_000
 _KEPT_POWERS = 1 << 13
@@ -81,28 +81,18 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
     # Refused before anything is computed.
     if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
         raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
-    down, up = contexts(_SCAN_DIGITS)
     rate, start = scan.threshold_noise.rate, scan.threshold
-    ratio = _enclose_power(rate, 1)
-    first = down.subtract(1, ratio[1]), up.subtract(1, ratio[0])  # P(Z = 0)
-    sums: list[Bounds] = [(Decimal(0), Decimal(0))] * (len(tests) + 1)
+    first = decimals.subtract(decimals.ONE, _enclose_power(rate, 1))  # P(Z = 0)
+    sums: list[Bounds] = [decimals.ZERO] * (len(tests) + 1)
     for z in range(last + 1):
-        reach = _enclose_power(rate, z)
-        so_far = down.multiply(first[0], reach[0]), up.multiply(first[1], reach[1])
+        so_far = decimals.multiply(first, _enclose_power(rate, z))
         for k, f in enumerate(tests):
             # Noise is never negative: a test whose depth is 0 or less says yes for certain.
             p = _enclose_power(scan.noise.rate, max(start + z - f, 0))
-            low, high = sums[k]
-            sums[k] = (
-                down.add(low, down.multiply(so_far[0], p[0])),
-                up.add(high, up.multiply(so_far[1], p[1])),
-            )
-            so_far = (
-                down.multiply(so_far[0], down.subtract(1, p[1])),
-                up.multiply(so_far[1], up.subtract(1, p[0])),
-            )
+            sums[k] = decimals.add(sums[k], decimals.multiply(so_far, p))
+            so_far = decimals.multiply(so_far, decimals.subtract(decimals.ONE, p))
         # What is left is that all tests said no.
-        sums[-1] = down.add(sums[-1][0], so_far[0]), up.add(sums[-1][1], so_far[1])
+        sums[-1] = decimals.add(sums[-1], so_far)
     return list(zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True))
 
 
@@ -113,40 +103,37 @@ def _add_rest(
 
     Products of 1 - s lie between those at `z` and 1.
     """
-    down, up = contexts(_SCAN_DIGITS)
-    rate, both = (
-        scan.threshold_noise.rate,
-        exp_bounds(scan.threshold_noise.rate + scan.noise.rate, _SCAN_DIGITS),
-    )
-    short, found = Decimal(1), []  # the product at z, from below
-    for f, (low, high) in zip(tests, sums, strict=False):
+    rate, both = scan.threshold_noise.rate, scan.threshold_noise.rate + scan.noise.rate
+    short, found = decimals.ONE, []  # the product at z, from below, to 1
+    for f, known in zip(tests, sums, strict=False):
         depth = scan.noise.rate * (scan.threshold + z - f)
         # The sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together.
-        start = exp_bounds(rate * z + depth, _SCAN_DIGITS)
-        least = down.divide(down.multiply(first[0], start[0]), up.subtract(1, both[0]))
-        most = up.divide(up.multiply(first[1], start[1]), down.subtract(1, both[1]))
-        found.append((down.add(low, down.multiply(short, least)), up.add(high, most)))
-        short = down.multiply(short, down.subtract(1, exp_bounds(depth, _SCAN_DIGITS)[1]))
-    beyond = _enclose_power(rate, z)
-    return [*found, (down.add(sums[-1][0], down.multiply(short, beyond[0])), up.add(sums[-1][1], beyond[1]))]
+        start = decimals.multiply(first, decimals.decay(rate * z + depth))
+        tail = decimals.divide(start, decimals.subtract(decimals.ONE, decimals.decay(both)))
+        found.append(decimals.add(known, decimals.multiply(short, tail)))
+        fails = decimals.subtract(decimals.ONE, decimals.decay(depth))
+        short = decimals.multiply(short, fails)[0], Decimal(1)
+    return [*found, decimals.add(sums[-1], decimals.multiply(short, _enclose_power(rate, z)))]
 
 
 @lru_cache(maxsize=64)
 def _power_table(rate: Fraction) -> list[Bounds]:  # noqa: ARG001 - the key of the cache
-    return [(Decimal(1), Decimal(1))]
+    return [decimals.ONE]
+
+
+@lru_cache(maxsize=64)
+def _first_power(rate: Fraction) -> Bounds:
+    return decimals.decay(rate)
 
 
 def _enclose_power(rate: Fraction, n: int) -> Bounds:
     """Return bounds of e^(-rate n), n >= 0; those of small n are kept, each a product with the one before."""
     if n >= _KEPT_POWERS:
-        return exp_bounds(rate * n, _SCAN_DIGITS)
+        return decimals.decay(rate * n)
     table = _power_table(rate)
-    if n >= len(table):
-        down, up = contexts(_SCAN_DIGITS)
-        low, high = exp_bounds(rate, _SCAN_DIGITS)
-        # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
-        while n >= len(table):
-            table.append((down.multiply(table[-1][0], low), up.multiply(table[-1][1], high)))
+    # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
+    while n >= len(table):
+        table.append(decimals.multiply(table[-1], _first_power(rate)))
     return table[n]
 
 
@@ -163,7 +150,6 @@ def _last_threshold_noise(scan: ThresholdScan, tests: list[int]) -> int:
 # ---- quantiles ---------------------------------------------------------------------------------------------
 
 
-_QUANTILE_DIGITS = 60
 _MOST_EDGES = 64
 _MOST_SIZES = 500
 
@@ -235,11 +221,10 @@ def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
     Sizes that hardly ever come up are left out, and count against the mechanism.
     """
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
-    down, up = contexts(_QUANTILE_DIGITS)
     # The number of records and the searches have independent noise: their probabilities multiply.
-    for targets, (low, high) in _target_law(mechanism, runs.records).items():
-        for output, (least, most) in _multiply_paths(quantiles_paths(mechanism, targets), runs):
-            yield output, (down.multiply(low, least), up.multiply(high, most))
+    for targets, chance in _target_law(mechanism, runs.records).items():
+        for output, given in _multiply_paths(quantiles_paths(mechanism, targets), runs):
+            yield output, decimals.multiply(chance, given)
 
 
 def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
@@ -248,21 +233,14 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
     """
     noise = mechanism.size_noise
-    down, up = contexts(_QUANTILE_DIGITS)
-    r = exp_bounds(noise.rate, _QUANTILE_DIGITS)
-    center = (
-        down.divide(down.subtract(1, r[1]), up.add(1, r[1])),
-        up.divide(up.subtract(1, r[0]), down.add(1, r[0])),
-    )
+    r = decimals.decay(noise.rate)
+    center = decimals.divide(decimals.subtract(decimals.ONE, r), decimals.add(decimals.ONE, r))
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
-        far, targets = (
-            exp_bounds(noise.rate * abs(x), _QUANTILE_DIGITS),
-            mechanism.targets(max(0, records + x)),
-        )
+        targets = mechanism.targets(max(0, records + x))
+        chance = decimals.multiply(center, decimals.decay(noise.rate * abs(x)))
         # Several numbers of records may have the same targets: their probabilities add up.
-        low, high = found.get(targets, (Decimal(0), Decimal(0)))
-        found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
+        found[targets] = decimals.add(found.get(targets, decimals.ZERO), chance)
     return found
 
 
@@ -321,17 +299,13 @@ def _edge_of_end(part: Part, found: int | None) -> int:
 
 def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
     """Return each output with bounds of its probability; each part has fresh noise."""
-    down, up = contexts(_QUANTILE_DIGITS)
     laws: dict[Part, dict[int | None, Bounds]] = {}
     for output, draws in paths:
-        low = high = Decimal(1)
-        for part, found in draws:
+        for part, _ in draws:
             # A part is met on many paths; its law is computed once.
             if part not in laws:
                 laws[part] = dict(law_of(part, runs))
-            least, most = laws[part][found]
-            low, high = down.multiply(low, least), up.multiply(high, most)
-        yield output, (low, high)
+        yield output, decimals.product_of(laws[part][found] for part, found in draws)
 
 
 def law_of(part: Part, runs: Runs) -> Listed:
@@ -354,26 +328,19 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
     (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
     the p_j, with alternating signs.
     """
-    down, up = contexts(_QUANTILE_DIGITS)
-    heads = {each: exp_bounds(part.rate * each, _QUANTILE_DIGITS) for each in set(listed)}
+    heads = {each: decimals.decay(part.rate * each) for each in set(listed)}
     others = list(listed)
     # The winner itself is none of its rivals; others of its depth are.
     others.remove(depth)
-    sums: list[Bounds] = [(Decimal(1), Decimal(1))]
+    sums: list[Bounds] = [decimals.ONE]
     for each in others:
-        low, high = heads[each]
-        zero = Decimal(0), Decimal(0)
         # One more factor of the product of 1 + p_j t.
         sums = [
-            (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
-            for a, b in zip([*sums, zero], [zero, *sums], strict=True)
+            decimals.add(a, decimals.multiply(heads[each], b))
+            for a, b in zip([*sums, decimals.ZERO], [decimals.ZERO, *sums], strict=True)
         ]
-    least = most = Decimal(0)
-    for k, (low, high) in enumerate(sums):
-        small, large = down.divide(low, k + 1), up.divide(high, k + 1)
-        if k % 2:
-            # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
-            small, large = large.copy_negate(), small.copy_negate()
-        least, most = down.add(least, small), up.add(most, large)
+    terms = [decimals.divide(one, (Decimal(k), Decimal(k))) for k, one in enumerate(sums, start=1)]
+    # Terms have alternating signs.
+    left = decimals.subtract(decimals.total(terms[::2]), decimals.total(terms[1::2]))
     # Rounding may take the lower bound below 0, which no probability is.
-    return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)
+    return decimals.multiply(heads[depth], (max(left[0], Decimal(0)), left[1]))

@@ -37,7 +37,8 @@ from sordino.mechanisms.permute_and_flip import decide as decide_permuted
 from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
 from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
-from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds
+from sordino_audit.enumeration import decimals
 from sordino_audit.enumeration.laws import Finite
 from sordino_audit.enumeration.subject import (
     Rows,
@@ -52,7 +53,6 @@ from sordino_audit.enumeration.subject import (
 # ---- softmax -----------------------------------------------------------------------------------------------
 
 
-_SOFTMAX_DIGITS = 60
 _NEGLIGIBLE_LEAD = Decimal("1e-30")  # leads are listed until each place has less than about this left
 _LEAD_NATS = 70  # ln 1e30, and a bit
 
@@ -93,57 +93,36 @@ def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) /
     (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
     """
-    down, up = contexts(_SOFTMAX_DIGITS)
     weights = _enclose_weights(q, rate)
-    one = exp_bounds(rate, _SOFTMAX_DIGITS)
-    fall = down.subtract(1, one[1]), up.subtract(1, one[0])
+    fall = decimals.subtract(decimals.ONE, decimals.decay(rate))
     for i, x in enumerate(q):
-        others = _add_weight_bounds(weight for j, weight in enumerate(weights) if j != i)
+        others = decimals.total(weight for j, weight in enumerate(weights) if j != i)
+        little = decimals.multiply(others, (_NEGLIGIBLE_LEAD, _NEGLIGIBLE_LEAD))[0]
         m, after = 0, weights[i]
         # What is left of a place, relative to the others, falls with the lead: the list ends where that is
         # negligible.
-        while m == 0 or after[1] > up.multiply(others[0], _NEGLIGIBLE_LEAD):
-            here, after = after, exp_bounds(rate * (max(q) - x + m + 1), _SOFTMAX_DIGITS)
+        while m == 0 or after[1] > little:
+            here, after = after, decimals.decay(rate * (max(q) - x + m + 1))
             # All factors are positive, so that bounds of them multiply to bounds of the formula above.
-            above = _multiply_weight_bounds([here, others, fall])
-            below = _multiply_weight_bounds(
-                [_add_weight_bounds([here, others]), _add_weight_bounds([after, others])]
-            )
-            yield (i, m), (down.divide(above[0], below[1]), up.divide(above[1], below[0]))
+            below = decimals.multiply(decimals.add(here, others), decimals.add(after, others))
+            yield (i, m), decimals.divide(decimals.product_of([here, others, fall]), below)
             m += 1
 
 
 def _list_choices(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
-    down, up = contexts(_SOFTMAX_DIGITS)
     weights = _enclose_weights(q, rate)
     for chosen in permutations(range(len(q)), k):
         turns = []
         for turn, i in enumerate(chosen):
             # What was chosen before takes no part any more.
-            left = _add_weight_bounds(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
-            turns.append((down.divide(weights[i][0], left[1]), up.divide(weights[i][1], left[0])))
-        yield chosen, _multiply_weight_bounds(turns)
+            left = decimals.total(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
+            turns.append(decimals.divide(weights[i], left))
+        yield chosen, decimals.product_of(turns)
 
 
 def _enclose_weights(q: list[int], rate: Fraction) -> list[Bounds]:
     # Relative to the largest answer: no weight is above 1, and only differences count.
-    return [exp_bounds(rate * (max(q) - x), _SOFTMAX_DIGITS) for x in q]
-
-
-def _add_weight_bounds(parts: Iterable[Bounds]) -> Bounds:
-    down, up = contexts(_SOFTMAX_DIGITS)
-    low = high = Decimal(0)
-    for part in parts:
-        low, high = down.add(low, part[0]), up.add(high, part[1])
-    return low, high
-
-
-def _multiply_weight_bounds(parts: Iterable[Bounds]) -> Bounds:
-    down, up = contexts(_SOFTMAX_DIGITS)
-    low = high = Decimal(1)
-    for part in parts:
-        low, high = down.multiply(low, part[0]), up.multiply(high, part[1])
-    return low, high
+    return [decimals.decay(rate * (max(q) - x)) for x in q]
 
 
 # ---- gumbel sparse vector ----------------------------------------------------------------------------------
@@ -178,7 +157,6 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
     With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
     (A_m A_(m-1)), P(none) = 1/A_n.
     """
-    down, up = contexts(_TRANSCRIPT_DIGITS)
     n, found = len(heights), []
 
     def go_on(places: tuple[int, ...], start: int, so_far: Bounds) -> None:
@@ -187,19 +165,18 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
             found.append(((start, *places), so_far))
             return
         # A_m starts at 1 with each new threshold.
-        before = Decimal(1), Decimal(1)
+        before = decimals.ONE
         for m in range(start, n):
             w = weight([heights[m]], [1], rate, _TRANSCRIPT_DIGITS)
-            after = down.add(before[0], w[0]), up.add(before[1], w[1])
-            low = down.divide(down.multiply(so_far[0], w[0]), up.multiply(after[1], before[1]))
-            high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
+            after = decimals.add(before, w)
+            chance = decimals.divide(decimals.multiply(so_far, w), decimals.multiply(after, before))
             # The stream goes on behind the positive, with a new threshold.
-            go_on((*places, m), m + 1, (low, high))
+            go_on((*places, m), m + 1, chance)
             before = after
         # No answer that is left was above: 1/A_n.
-        found.append(((n, *places), (down.divide(so_far[0], before[1]), up.divide(so_far[1], before[0]))))
+        found.append(((n, *places), decimals.divide(so_far, before)))
 
-    go_on((), 0, (Decimal(1), Decimal(1)))
+    go_on((), 0, decimals.ONE)
     return found
 
 
@@ -310,9 +287,6 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
 # ---- joint top k -------------------------------------------------------------------------------------------
 
 
-_DIGITS = 60
-
-
 def joint_top_k(mechanism: JointTopK, n: int) -> Subject:
     """Return the stated law of the set; with a domain, over all of its items."""
     domain = mechanism.domain_size
@@ -349,7 +323,6 @@ def joint_sets(q: list[int], k: int, rate: Fraction) -> Counted:
 
 
 def _list_sets(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
-    down, up = contexts(_DIGITS)
     regrets = {}
     for chosen in combinations(range(len(q)), k):
         outside = [x for i, x in enumerate(q) if i not in chosen]
@@ -357,10 +330,10 @@ def _list_sets(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Boun
         regrets[chosen] = max(outside) - min(q[i] for i in chosen) if outside else 0
     least = min(regrets.values())
     # Relative to the best set: no weight is above 1.
-    weights = {d: exp_bounds(rate * (d - least) / 2, _DIGITS) for d in set(regrets.values())}
-    low = high = Decimal(0)
-    for d, times in Counter(regrets.values()).items():
-        low = down.add(low, down.multiply(times, weights[d][0]))
-        high = up.add(high, up.multiply(times, weights[d][1]))
+    weights = {d: decimals.decay(rate * (d - least) / 2) for d in set(regrets.values())}
+    whole = decimals.total(
+        decimals.multiply(weights[d], (Decimal(times), Decimal(times)))
+        for d, times in Counter(regrets.values()).items()
+    )
     for chosen, d in regrets.items():
-        yield chosen, (down.divide(weights[d][0], high), up.divide(weights[d][1], low))
+        yield chosen, decimals.divide(weights[d], whole)
