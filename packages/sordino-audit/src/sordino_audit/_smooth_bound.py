@@ -134,7 +134,7 @@ def _try_conditions(
     """Yield how narrowly each condition holds for a pair, in both orders."""
     change = np.abs(_read_statistics(statistic(x)) - _read_statistics(statistic(y)))
     if bound is not None:
-        here, there = _read_bounds(bound(x)), _read_bounds(bound(y))
+        here, there = _read_smooth_bounds(bound(x)), _read_smooth_bounds(bound(y))
         # The change is the same in both orders, the conditions on the bound are not.
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _find_worst_statistic(_BOUND_TOO_SMALL, one, other, 0, change, own)
@@ -146,7 +146,7 @@ def _try_conditions(
             yield _find_worst_statistic(_BOUND_TOO_STEEP, one, other, 0, own, highest)
     if oracle is not None:
         # The oracle is asked once for each distance, and serves both orders.
-        near, far = ([_read_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
+        near, far = ([_read_smooth_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):
             yield _find_worst_statistic(_ORACLE_TOO_SMALL, one, other, 0, change, own[0])
             for t in range(distances):
@@ -174,7 +174,7 @@ def _read_statistics(values: Any) -> Any:
     return numbers
 
 
-def _read_bounds(values: Any) -> Any:
+def _read_smooth_bounds(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not (numbers >= 0).all():
         raise InvalidParameter(

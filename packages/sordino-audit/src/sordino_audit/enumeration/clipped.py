@@ -57,7 +57,7 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
 
     Numerator and denominator of each rise with r, so that bounds of r give bounds of both.
     """
-    ends = [Fraction(bound) for bound in decimals.decay(law.rate)]
+    ends = [Fraction(bound) for bound in decimals.enclose_decay(law.rate)]
     # Numbers 0, 1, 2, ... have the weight flat + (period - flat) r in their first period, and r times as much
     # in each further one. Both signs have it; 0 is counted once.
     wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
@@ -67,7 +67,7 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
         # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
         tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
         least, most = min(tops) / wholes[1], max(tops) / wholes[0]
-        yield output, (decimals.ratio(least)[0], decimals.ratio(most)[1])
+        yield output, (decimals.enclose_ratio(least)[0], decimals.enclose_ratio(most)[1])
 
 
 def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
@@ -83,7 +83,7 @@ def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject
         for place, probability in enumerate(law(mechanism, value)):
             # Outputs that cannot happen are not listed.
             if probability:
-                yield place, decimals.ratio(probability)
+                yield place, decimals.enclose_ratio(probability)
 
     return Subject(laws=[], stated=stated, cost=mechanism.cost, name=repr(mechanism))
 
@@ -200,14 +200,14 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
     so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
     exceeds.
     """
-    whole = decimals.add(decimals.ONE, decimals.decay(law.rate))
+    whole = decimals.add_bounds(decimals.ONE, decimals.enclose_decay(law.rate))
 
     def tail(distance: int) -> Bounds:  # P(noise >= distance) = r^distance / (1 + r), distance >= 0
-        return decimals.divide(decimals.decay(law.rate * distance), whole)
+        return decimals.divide(decimals.enclose_decay(law.rate * distance), whole)
 
     below, above = tail(total - low), tail(high - total)
     # The three probabilities add up to 1; the bound may fall below 0, which is cut off.
-    middle = decimals.subtract(decimals.ONE, decimals.add(below, above))
+    middle = decimals.subtract(decimals.ONE, decimals.add_bounds(below, above))
     return [below, decimals.within_one(middle), above]
 
 
@@ -232,16 +232,16 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
     starts = [first + (last - first) * part // parts - total for part in range(parts + 1)]
     integrals = [_integral(law.rate, start - Fraction(1, 2)) for start in starts]
     # The sum of all weights is sqrt(pi / rate), times 1 + 2 (e^(-pi^2 / rate) + ...), and pi^2 > 9.
-    near = decimals.root(decimals.divide(_PI, decimals.ratio(law.rate)))
-    ripple = decimals.decay(9 / law.rate)[1]
+    near = decimals.root(decimals.divide(_PI, decimals.enclose_ratio(law.rate)))
+    ripple = decimals.enclose_decay(9 / law.rate)[1]
     whole = (
         near[0],
-        decimals.multiply(near, decimals.total([decimals.ONE, (ripple, ripple), (ripple, ripple)]))[1],
+        decimals.multiply(near, decimals.sum_of([decimals.ONE, (ripple, ripple), (ripple, ripple)]))[1],
     )
 
     def between(one: int, other: int, weight: Bounds) -> Bounds:
         off = _off(law.rate, one, other)
-        least, most = decimals.subtract(weight, (off, off)), decimals.add(weight, (off, off))
+        least, most = decimals.subtract(weight, (off, off)), decimals.add_bounds(weight, (off, off))
         return decimals.within_one(decimals.divide((least[0], most[1]), whole))
 
     found = [
@@ -251,9 +251,9 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
 
     def beyond(distance: int) -> Bounds:  # P(noise >= distance): half of what lies farther than that
         half = _integral(law.rate, distance - Fraction(1, 2))
-        near = between(1 - distance, distance, decimals.add(half, half))
+        near = between(1 - distance, distance, decimals.add_bounds(half, half))
         return decimals.within_one(
-            decimals.divide(decimals.subtract(decimals.ONE, near), decimals.ratio(Fraction(2)))
+            decimals.divide(decimals.subtract(decimals.ONE, near), decimals.enclose_ratio(Fraction(2)))
         )
 
     return [beyond(1 - starts[0]), *found, beyond(starts[-1])]
@@ -269,7 +269,7 @@ def _off(rate: Fraction, first: int, after: int) -> Decimal:
     ends = abs(first - Fraction(1, 2)), abs(after - Fraction(1, 2))
     nearest = Fraction(0) if first <= 0 < after else min(ends)
     curved = (2 * rate + 4 * rate**2 * max(ends) ** 2) * (after - first) / 24
-    return decimals.multiply(decimals.ratio(curved), decimals.decay(rate * nearest**2))[1]
+    return decimals.multiply(decimals.enclose_ratio(curved), decimals.enclose_decay(rate * nearest**2))[1]
 
 
 def _integral(rate: Fraction, end: Fraction) -> Bounds:
@@ -279,13 +279,15 @@ def _integral(rate: Fraction, end: Fraction) -> Bounds:
         return high.copy_negate(), low.copy_negate()
     # end e^-u (1 + 2u/3 + (2u)^2/(3 5) + ...) with u = rate end^2: all terms are positive.
     exponent = rate * end**2
-    step = decimals.ratio(2 * exponent)
+    step = decimals.enclose_ratio(2 * exponent)
     term = total = decimals.ONE
     odd, rising, smallest = 1, math.ceil(4 * exponent), Decimal(10) ** -60
     # Beyond these each term is at most half of the one before: all others together are at most the last one.
     while rising > odd + 2 or term[1] > smallest:
         odd += 2
         term = decimals.divide(decimals.multiply(term, step), (Decimal(odd), Decimal(odd)))
-        total = decimals.add(total, term)
+        total = decimals.add_bounds(total, term)
     rest = Decimal(0), term[1]
-    return decimals.product_of([decimals.ratio(end), decimals.decay(exponent), decimals.add(total, rest)])
+    return decimals.product_of(
+        [decimals.enclose_ratio(end), decimals.enclose_decay(exponent), decimals.add_bounds(total, rest)]
+    )

@@ -21,24 +21,24 @@ ZERO: Bounds = (Decimal(0), Decimal(0))
 ONE: Bounds = (Decimal(1), Decimal(1))
 
 
-def ratio(x: Fraction) -> Bounds:
+def enclose_ratio(x: Fraction) -> Bounds:
     """Return bounds of a rational number."""
     return ratio_bounds(x, _DIGITS)
 
 
-def decay(x: Fraction) -> Bounds:
+def enclose_decay(x: Fraction) -> Bounds:
     """Return bounds of e^-x, x >= 0."""
     return exp_bounds(x, _DIGITS)
 
 
-def add(a: Bounds, b: Bounds) -> Bounds:
+def add_bounds(a: Bounds, b: Bounds) -> Bounds:
     """Return the sum."""
     return _DOWN.add(a[0], b[0]), _UP.add(a[1], b[1])
 
 
-def total(parts: Iterable[Bounds]) -> Bounds:
+def sum_of(parts: Iterable[Bounds]) -> Bounds:
     """Return the sum of all parts."""
-    return reduce(add, parts, ZERO)
+    return reduce(add_bounds, parts, ZERO)
 
 
 def subtract(a: Bounds, b: Bounds) -> Bounds:

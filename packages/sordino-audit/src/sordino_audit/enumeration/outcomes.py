@@ -270,12 +270,12 @@ class Book:
             dtype=np.int64,
         )[found.which]
         if self.subject.again is None:
-            return _sum_weights(numbers, self.region, slice(None))
+            return _sum_by_output(numbers, self.region, slice(None))
         # -1 stands for the output that is drawn again.
         kept = np.flatnonzero(numbers >= 0)
         if not kept.size:
             raise InvalidParameter("Subject.again must not be the output of all noise that is played.")
-        return _condition_on_kept(_sum_weights(numbers[kept], self.region, kept))
+        return _condition_on_kept(_sum_by_output(numbers[kept], self.region, kept))
 
     def _listed(self, law: Stated) -> Outcomes:
         """Return outputs whose probabilities are stated; what is missing to 1 may be any output."""
@@ -377,7 +377,7 @@ def _condition_on_kept(outcomes: Outcomes) -> Outcomes:
     )
 
 
-def _sum_weights(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
+def _sum_by_output(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
     """Add the weights of each output and power exactly, then the powers of each output as floats.
 
     The floats come with their error.

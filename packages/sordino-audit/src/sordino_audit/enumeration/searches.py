@@ -82,17 +82,17 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
     if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
         raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
     rate, start = scan.threshold_noise.rate, scan.threshold
-    first = decimals.subtract(decimals.ONE, _enclose_power(rate, 1))  # P(Z = 0)
+    first = decimals.subtract(decimals.ONE, _kept_power(rate, 1))  # P(Z = 0)
     sums: list[Bounds] = [decimals.ZERO] * (len(tests) + 1)
     for z in range(last + 1):
-        so_far = decimals.multiply(first, _enclose_power(rate, z))
+        so_far = decimals.multiply(first, _kept_power(rate, z))
         for k, f in enumerate(tests):
             # Noise is never negative: a test whose depth is 0 or less says yes for certain.
-            p = _enclose_power(scan.noise.rate, max(start + z - f, 0))
-            sums[k] = decimals.add(sums[k], decimals.multiply(so_far, p))
+            p = _kept_power(scan.noise.rate, max(start + z - f, 0))
+            sums[k] = decimals.add_bounds(sums[k], decimals.multiply(so_far, p))
             so_far = decimals.multiply(so_far, decimals.subtract(decimals.ONE, p))
         # What is left is that all tests said no.
-        sums[-1] = decimals.add(sums[-1], so_far)
+        sums[-1] = decimals.add_bounds(sums[-1], so_far)
     return list(zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True))
 
 
@@ -108,12 +108,12 @@ def _add_rest(
     for f, known in zip(tests, sums, strict=False):
         depth = scan.noise.rate * (scan.threshold + z - f)
         # The sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together.
-        start = decimals.multiply(first, decimals.decay(rate * z + depth))
-        tail = decimals.divide(start, decimals.subtract(decimals.ONE, decimals.decay(both)))
-        found.append(decimals.add(known, decimals.multiply(short, tail)))
-        fails = decimals.subtract(decimals.ONE, decimals.decay(depth))
+        start = decimals.multiply(first, decimals.enclose_decay(rate * z + depth))
+        tail = decimals.divide(start, decimals.subtract(decimals.ONE, decimals.enclose_decay(both)))
+        found.append(decimals.add_bounds(known, decimals.multiply(short, tail)))
+        fails = decimals.subtract(decimals.ONE, decimals.enclose_decay(depth))
         short = decimals.multiply(short, fails)[0], Decimal(1)
-    return [*found, decimals.add(sums[-1], decimals.multiply(short, _enclose_power(rate, z)))]
+    return [*found, decimals.add_bounds(sums[-1], decimals.multiply(short, _kept_power(rate, z)))]
 
 
 @lru_cache(maxsize=64)
@@ -123,13 +123,13 @@ def _power_table(rate: Fraction) -> list[Bounds]:  # noqa: ARG001 - the key of t
 
 @lru_cache(maxsize=64)
 def _first_power(rate: Fraction) -> Bounds:
-    return decimals.decay(rate)
+    return decimals.enclose_decay(rate)
 
 
-def _enclose_power(rate: Fraction, n: int) -> Bounds:
+def _kept_power(rate: Fraction, n: int) -> Bounds:
     """Return bounds of e^(-rate n), n >= 0; those of small n are kept, each a product with the one before."""
     if n >= _KEPT_POWERS:
-        return decimals.decay(rate * n)
+        return decimals.enclose_decay(rate * n)
     table = _power_table(rate)
     # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
     while n >= len(table):
@@ -233,14 +233,14 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
     """
     noise = mechanism.size_noise
-    r = decimals.decay(noise.rate)
-    center = decimals.divide(decimals.subtract(decimals.ONE, r), decimals.add(decimals.ONE, r))
+    r = decimals.enclose_decay(noise.rate)
+    center = decimals.divide(decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r))
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
         targets = mechanism.targets(max(0, records + x))
-        chance = decimals.multiply(center, decimals.decay(noise.rate * abs(x)))
+        chance = decimals.multiply(center, decimals.enclose_decay(noise.rate * abs(x)))
         # Several numbers of records may have the same targets: their probabilities add up.
-        found[targets] = decimals.add(found.get(targets, decimals.ZERO), chance)
+        found[targets] = decimals.add_bounds(found.get(targets, decimals.ZERO), chance)
     return found
 
 
@@ -253,14 +253,14 @@ def _farthest_noise(noise: DiscreteLaplace) -> int:
 def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
     """Yield each output (part, edge or bucket) with what leads to it."""
     first = mechanism.parts[0]
-    for found in _list_ends(first, runs):
+    for found in _list_part_ends(first, runs):
         edge = _edge_of_end(first, found)
         # The estimator's own rule says whether a second part follows.
         if not mechanism.goes_on(edge):
             yield (0, edge), ((first, found),)
             continue
         second = mechanism.parts[1]
-        for again in _list_ends(second, runs):
+        for again in _list_part_ends(second, runs):
             yield (1, _edge_of_end(second, again)), ((first, found), (second, again))
 
 
@@ -284,7 +284,7 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
     return split(*mechanism.ends)
 
 
-def _list_ends(part: Part, runs: Runs) -> list[int | None]:
+def _list_part_ends(part: Part, runs: Runs) -> list[int | None]:
     """Return the positions where a part may end, the same for all columns."""
     return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _list_test_ends(part)
 
@@ -328,7 +328,7 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
     (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
     the p_j, with alternating signs.
     """
-    heads = {each: decimals.decay(part.rate * each) for each in set(listed)}
+    heads = {each: decimals.enclose_decay(part.rate * each) for each in set(listed)}
     others = list(listed)
     # The winner itself is none of its rivals; others of its depth are.
     others.remove(depth)
@@ -336,11 +336,11 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
     for each in others:
         # One more factor of the product of 1 + p_j t.
         sums = [
-            decimals.add(a, decimals.multiply(heads[each], b))
+            decimals.add_bounds(a, decimals.multiply(heads[each], b))
             for a, b in zip([*sums, decimals.ZERO], [decimals.ZERO, *sums], strict=True)
         ]
     terms = [decimals.divide(one, (Decimal(k), Decimal(k))) for k, one in enumerate(sums, start=1)]
     # Terms have alternating signs.
-    left = decimals.subtract(decimals.total(terms[::2]), decimals.total(terms[1::2]))
+    left = decimals.subtract(decimals.sum_of(terms[::2]), decimals.sum_of(terms[1::2]))
     # Rounding may take the lower bound below 0, which no probability is.
     return decimals.multiply(heads[depth], (max(left[0], Decimal(0)), left[1]))

@@ -94,17 +94,17 @@ def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
     """
     weights = _enclose_weights(q, rate)
-    fall = decimals.subtract(decimals.ONE, decimals.decay(rate))
+    fall = decimals.subtract(decimals.ONE, decimals.enclose_decay(rate))
     for i, x in enumerate(q):
-        others = decimals.total(weight for j, weight in enumerate(weights) if j != i)
+        others = decimals.sum_of(weight for j, weight in enumerate(weights) if j != i)
         little = decimals.multiply(others, (_NEGLIGIBLE_LEAD, _NEGLIGIBLE_LEAD))[0]
         m, after = 0, weights[i]
         # What is left of a place, relative to the others, falls with the lead: the list ends where that is
         # negligible.
         while m == 0 or after[1] > little:
-            here, after = after, decimals.decay(rate * (max(q) - x + m + 1))
+            here, after = after, decimals.enclose_decay(rate * (max(q) - x + m + 1))
             # All factors are positive, so that bounds of them multiply to bounds of the formula above.
-            below = decimals.multiply(decimals.add(here, others), decimals.add(after, others))
+            below = decimals.multiply(decimals.add_bounds(here, others), decimals.add_bounds(after, others))
             yield (i, m), decimals.divide(decimals.product_of([here, others, fall]), below)
             m += 1
 
@@ -115,14 +115,14 @@ def _list_choices(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, B
         turns = []
         for turn, i in enumerate(chosen):
             # What was chosen before takes no part any more.
-            left = decimals.total(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
+            left = decimals.sum_of(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
             turns.append(decimals.divide(weights[i], left))
         yield chosen, decimals.product_of(turns)
 
 
 def _enclose_weights(q: list[int], rate: Fraction) -> list[Bounds]:
     # Relative to the largest answer: no weight is above 1, and only differences count.
-    return [decimals.decay(rate * (max(q) - x)) for x in q]
+    return [decimals.enclose_decay(rate * (max(q) - x)) for x in q]
 
 
 # ---- gumbel sparse vector ----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
         before = decimals.ONE
         for m in range(start, n):
             w = weight([heights[m]], [1], rate, _TRANSCRIPT_DIGITS)
-            after = decimals.add(before, w)
+            after = decimals.add_bounds(before, w)
             chance = decimals.divide(decimals.multiply(so_far, w), decimals.multiply(after, before))
             # The stream goes on behind the positive, with a new threshold.
             go_on((*places, m), m + 1, chance)
@@ -330,8 +330,8 @@ def _list_sets(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Boun
         regrets[chosen] = max(outside) - min(q[i] for i in chosen) if outside else 0
     least = min(regrets.values())
     # Relative to the best set: no weight is above 1.
-    weights = {d: decimals.decay(rate * (d - least) / 2) for d in set(regrets.values())}
-    whole = decimals.total(
+    weights = {d: decimals.enclose_decay(rate * (d - least) / 2) for d in set(regrets.values())}
+    whole = decimals.sum_of(
         decimals.multiply(weights[d], (Decimal(times), Decimal(times)))
         for d, times in Counter(regrets.values()).items()
     )
