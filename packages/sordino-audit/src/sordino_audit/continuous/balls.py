@@ -24,7 +24,7 @@ from sordino_audit.continuous.enclosures import LARGEST, TINY, Bounds, Floats
 Kind = Literal["density", "cdf", "survival"]
 
 Function = Callable[[acb, int, bool], acb]
-"""Takes a ball, the side of 0 on which it lies (-1 or 1), and whether the function must be analytic on it.
+"""Takes a ball, the side of 0 on which it lies (-1 or 1), and whether it must be analytic there.
 
 If it must be and is not, the result is not finite. Beyond 0 the function of that side is continued.
 """
@@ -64,7 +64,7 @@ class Analytic:
 
 
 class PlacedFactor(NamedTuple):
-    """A factor of a product: a function of (t + shift) / scale; densities are divided by the scale."""
+    """A factor: a function of (t + shift) / scale; densities are divided by the scale."""
 
     kind: Kind
     law: Analytic
@@ -97,7 +97,7 @@ def enclose_ball(x: arb) -> tuple[float, float]:
 
 
 def enclose_logs(function: Function, x: Floats) -> Bounds:
-    """Return bounds of the logarithms of a function that is not negative, at single points."""
+    """Return bounds of the logarithms of a function at points; it is not negative."""
 
     def at(point: float) -> tuple[float, float]:
         value = function(acb(point), 1 if point >= 0 else -1, False).real

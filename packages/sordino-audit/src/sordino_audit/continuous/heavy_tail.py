@@ -1,6 +1,7 @@
 """The law of density proportional to 1/(1 + |z|^gamma), by hypergeometric functions.
 
-Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a density".
+Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a
+density".
 Floats: outward, see `enclosures` and `balls`.
 """
 
