@@ -19,7 +19,7 @@ from sordino.estimators.quantiles.quantile import middle_of
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
-from sordino_audit.enumeration.scans import positions
+from sordino_audit.enumeration.searches import positions
 from support.fit import LEVEL
 from support.quantiles import first_of, flip_runs, law_of
 

@@ -15,7 +15,7 @@ from sordino.estimators import BucketCounts
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.estimators.quantiles.rank_search import Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
-from sordino_audit.enumeration.quantiles import law_of
+from sordino_audit.enumeration.searches import law_of
 
 GRID = {"lower": 0, "cap": 16, "growth": 1.5, "integer": True}
 COLUMNS = {

@@ -19,7 +19,7 @@ from sordino import COUNTING, InvalidParameter, JointTopK, NoisyTopK, Seeded, Se
 from sordino.cost import BoundedRange
 from sordino.mechanisms import joint_sets as sampler
 from sordino.mechanisms.joint_sets import SetRace, ranked_runs
-from sordino_audit.enumeration.joint_sets import joint_sets
+from sordino_audit.enumeration.selection import joint_sets
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 LISTS = [

@@ -12,7 +12,7 @@ from scipy import integrate
 
 from sordino.mechanisms.crossings.split import Task, best_correction, lead_probability, log_success, stays
 from sordino.noise import Geometric
-from sordino_audit.controls.sparse_vectors import SPARSE_VECTORS
+from sordino_audit.controls.enumerated import SPARSE_VECTORS
 
 E, L = "exponential", "laplace"
 

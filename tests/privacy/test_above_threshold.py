@@ -24,7 +24,7 @@ from sordino.mechanisms.crossings.threshold_scan import (
 )
 from sordino.noise import Geometric
 from sordino_audit import Crossings, Law, Subject
-from sordino_audit.enumeration.scans import positions
+from sordino_audit.enumeration.searches import positions
 from support.fit import LEVEL
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

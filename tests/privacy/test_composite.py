@@ -25,7 +25,7 @@ from sordino.mechanisms.composite import (
     two_points,
     variances,
 )
-from sordino_audit.enumeration.bounded import law
+from sordino_audit.enumeration.clipped import law
 from support.fit import LEVEL
 
 HUMPS = [Fraction(1), Fraction(7, 5)]

@@ -18,7 +18,7 @@ from sordino.cost import Pure
 from sordino.errors import UnsupportedBackend
 from sordino.mechanisms import composite_table
 from sordino.mechanisms.composite_table import TableNoise, checked
-from sordino_audit.enumeration.bounded import law
+from sordino_audit.enumeration.clipped import law
 from support.fit import LEVEL
 
 LINE = {"lower": -1, "upper": 1}

@@ -14,7 +14,7 @@ from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanis
 from sordino.cost import Pure
 from sordino.mechanisms.folded import _folded_variance, decide
 from sordino.noise import DiscreteLaplace, Staircase
-from sordino_audit.enumeration.bounded import staircase
+from sordino_audit.enumeration.clipped import staircase
 from support.fit import LEVEL
 
 RATIOS = [Fraction(1, 3), Fraction(9, 10)]

@@ -13,7 +13,7 @@ from sordino import BucketCounts, Quantile, Quantiles, Seeded
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
 from sordino.estimators.quantiles.rank_search import Runs
-from sordino_audit.enumeration.quantiles import law_of, quantiles_paths
+from sordino_audit.enumeration.searches import law_of, quantiles_paths
 from support.fit import LEVEL
 from support.rank_laws import law, multiplied, neighbours, part_law, plus
 

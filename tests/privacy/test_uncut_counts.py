@@ -17,7 +17,7 @@ from sordino.grid import CLAMP, UNCUT, to_steps, to_steps_uncut
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from sordino_audit import Subject
-from sordino_audit.enumeration.scans import positions
+from sordino_audit.enumeration.searches import positions
 from support.fit import LEVEL
 
 NESTED = AboveThreshold(threshold=CLAMP, epsilon=1, sensitivity=COUNTING, nested=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sordino import BucketCounts, Quantile
 from sordino.estimators.quantiles.rank_search import RankFlip, Runs
-from sordino_audit.enumeration.quantiles import quantile_paths, quantiles_paths
+from sordino_audit.enumeration.searches import quantile_paths, quantiles_paths
 
 
 @cache

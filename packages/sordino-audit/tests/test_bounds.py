@@ -25,7 +25,7 @@ from sordino.claims import EITHER_WAY
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino_audit import Finite, Subject
-from sordino_audit.controls.sparse_vectors import play_queries
+from sordino_audit.controls.enumerated import play_queries
 from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import neighbours
 

@@ -12,8 +12,7 @@ from sordino import Seeded
 from sordino.cost import Pure
 from sordino.noise.samplers.uniform import uniform_below
 from sordino_audit.black_boxes.features import columns
-from sordino_audit.black_boxes.runs import CHARGED, RunPart
-from sordino_audit.black_boxes.shape import read_outcome
+from sordino_audit.black_boxes.runs import CHARGED, RunPart, read_outcome
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,7 @@ def few(monkeypatch):
     """Return a function that leaves only some claims to the library, and one control."""
 
     def leave(*claims):
-        for place in (
-            "sordino_audit.claims",
-            "sordino_audit.registry.claims",
-            "sordino_audit._unaudited.claims",
-        ):
+        for place in ("sordino_audit.claims", "sordino_audit.registry.claims"):
             monkeypatch.setattr(place, lambda: claims)
         monkeypatch.setattr("sordino_audit.command.CONTROLS", CONTROLS[-1:])
         monkeypatch.setattr("sordino_audit.command.CONTINUOUS", ())

@@ -14,10 +14,10 @@ import sordino_audit as audit
 from sordino import InvalidParameter
 from sordino.cost import Pure
 from sordino_audit import Crossings, Density, Law, Race
-from sordino_audit.continuous import enclosures as floats, series
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.cells import atom, difference
 from sordino_audit.continuous.continuous import Asked
-from sordino_audit.continuous.integrals import CellBudget
-from sordino_audit.continuous.ratios import atom, difference
+from sordino_audit.continuous.integrals import CellBudget, Factor, integrate
 
 F = Fraction
 ONE = Pure(epsilon=1)
@@ -287,12 +287,23 @@ def test_what_is_too_small_for_a_float_is_kept():
     low, high = floats.log1pexp((np.array([-740.0]),) * 2)
     assert low[0] == 0
     assert high[0] > least
-    tiny = np.array([2.0**-600])
-    found = series.power(series.linear(series.ball((tiny, tiny)), F(1)), F(201, 100))
-    for k, (part, truth) in enumerate(
-        zip(found, (0.0, 2.01 * 2.0**-606, 2.01 * 1.01 / 2 * 2.0**-6), strict=False)
-    ):
-        assert part.middle[0] + part.radius[0] >= truth, k
+    # An integral of about e^-800, which no float holds: 0 from below, and a normal float from above.
+    shifts = (F(0), F(800))
+    factors = [Factor(kind, Law.exponential(1), F(1)) for kind in ("density", "survival")]
+    low, high = integrate(factors, [shifts], 1e-9, CellBudget(10**5))
+    assert low[0] == 0
+    assert high[0] > least
+
+
+@pytest.mark.parametrize("law", [Law.gumbel(1), Law.laplace(1), Law.cauchy(F(5, 2))], ids=str)
+def test_answers_that_are_far_apart(law):
+    """The exponential of what is between them is no float; of the farthest that are allowed nothing need be known."""
+    race = Race(noise=law, cost=ONE)
+    low, high = race.log_probability([10**6, 0], 0)
+    assert -1e-8 < low <= 0 <= high + 1e-8
+    assert high - low < 1e-10
+    low, high = race.log_probability([10**58, 0], 1)
+    assert low <= high <= 1e-12
 
 
 def test_what_is_too_large_for_a_float_is_no_lower_bound():

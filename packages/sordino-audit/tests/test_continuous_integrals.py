@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sordino_audit import Law
-from sordino_audit.continuous.integrals import CellBudget, Factor, Integrals, bound_mass
+from sordino_audit.continuous.integrals import CellBudget, Factor, bound_mass, integrate
 from support import quadrature
 
 ONE = Fraction(1)
@@ -31,8 +31,8 @@ def rough(law):
 
 
 def bounds(factors, shifts, share=1e-11, cells=10**6):
-    low, high = Integrals([Factor(kind, law, ONE) for kind, law in factors], [tuple(shifts)]).bounds(
-        share, CellBudget(cells)
+    low, high = integrate(
+        [Factor(kind, law, ONE) for kind, law in factors], [tuple(shifts)], share, CellBudget(cells)
     )
     return float(low[0]), float(high[0])
 
@@ -153,9 +153,9 @@ def test_heavy_tails_against_high_precision(gamma, one_sided):
 def test_many_integrals_at_once_are_the_same_as_one_by_one():
     factors = [Factor("density", EXP(2), ONE), Factor("cdf", LAP(1), F(3))]
     jobs = [(F(x), F(y)) for x in (0, 1, F(1, 3)) for y in (-2, 0)]
-    together = Integrals(factors, jobs).bounds(1e-11, CellBudget(10**6))
+    together = integrate(factors, jobs, 1e-11, CellBudget(10**6))
     for i, job in enumerate(jobs):
-        alone = Integrals(factors, [job]).bounds(1e-11, CellBudget(10**6))
+        alone = integrate(factors, [job], 1e-11, CellBudget(10**6))
         assert abs(together[0][i] - alone[0][0]) < 1e-10
         assert together[0][i] <= alone[1][0]
         assert alone[0][0] <= together[1][i]
@@ -179,7 +179,27 @@ def test_the_probability_of_a_cell_comes_from_the_exacter_end():
 
 def test_a_budget_counts_what_is_looked_at():
     budget = CellBudget(100)
-    Integrals(
-        [Factor("density", rough(LAP(1)), ONE), Factor("cdf", rough(LAP(1)), ONE)], [(F(0), F(1))]
-    ).bounds(1e-9, budget)
+    integrate(
+        [Factor("density", rough(LAP(1)), ONE), Factor("cdf", rough(LAP(1)), ONE)],
+        [(F(0), F(1))],
+        1e-9,
+        budget,
+    )
     assert budget.left <= 0 < budget.spent
+
+
+def test_more_digits_than_a_float_has_are_not_looked_for():
+    budget = CellBudget(10**6)
+    low, high = integrate(
+        [Factor("density", LAP(1), ONE), Factor("cdf", LAP(1), ONE)], [(F(0), F(1))], 1e-300, budget
+    )
+    assert low[0] <= high[0] < low[0] * (1 + 1e-14)
+    assert budget.spent < 2000
+
+
+def test_of_a_product_that_is_nothing_nothing_is_left():
+    """Exponential noise below 0: both bounds are 0, also without a budget."""
+    factors = [Factor("density", EXP(1), ONE), Factor("density", EXP(1).mirrored(), ONE)]
+    for cells in (0, 10**6):
+        low, high = integrate(factors, [(F(0), F(3))], 1e-9, CellBudget(cells))
+        assert (low[0], high[0]) == (0.0, 0.0)

@@ -8,12 +8,14 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+from flint import acb, arb, ctx
 
 import sordino_audit as audit
 from sordino import InvalidParameter
 from sordino.cost import Pure
 from sordino_audit import Law
-from sordino_audit.continuous import enclosures as floats, series
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.balls import precisely
 from support import quadrature
 
 ONE = Pure(epsilon=1)
@@ -105,21 +107,58 @@ def test_the_ends_of_the_line_are_what_they_are(law, known):
 
 
 @every
-def test_taylor_coefficients_are_those_of_the_density(law, known):
-    """Each coefficient by numerical differentiation in 60 digits."""
-    middles = np.array([0.75, 2.5])
-    slope = Fraction(1, 3)
-    z = series.linear(series.ball((middles, middles)), slope)
-    found = law.coefficients(z, np.ones(2))
-    with mp.workdps(60):
-        for i, middle in enumerate(middles):
-            truth = mp.taylor(lambda x: known.density(mp.mpf(float(middle)) + x / 3), 0, series.ORDER)  # noqa: B023
-            for part, value in zip(found, truth, strict=True):
-                assert (
-                    abs(mp.mpf(float(part.middle[i])) - value)
-                    <= mp.mpf(float(part.radius[i])) + mp.mpf(10) ** -25
-                )
-                assert part.radius[i] < 1e-10
+@pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+def test_balls_hold_what_they_are_made_of(law, known, kind):
+    """At points to many digits, and over intervals, those that touch 0 included."""
+    function = getattr(law.analytic, kind)
+
+    def truth(x):
+        # The constants of the reference have as many digits as a float.
+        value = arb(str(getattr(known, kind)(mp.mpf(x))))
+        return value + value * arb(0, 1e-15)
+
+    with precisely(), mp.workdps(90):
+        for x in POINTS.tolist():
+            # At 0 itself either side will do.
+            sides = [function(acb(x), side, False).real for side in (-1, 1) if side * x >= 0]
+            assert any(found.overlaps(truth(x)) for found in sides), x
+            assert all(found.rad() <= abs(found) * 2.0**-45 + arb(10) ** -40 for found in sides), x
+        for left, right in ((0.0, 0.01), (-0.01, 0.0), (0.3, 0.4), (-3.0, -2.5), (50.0, 51.0)):
+            found = function(acb(arb(left).union(arb(right))), 1 if right > 0 else -1, False).real
+            assert all(found.overlaps(truth(x)) for x in np.linspace(left, right, 5)[1:-1].tolist())
+
+
+@every
+@pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+def test_on_each_side_a_law_is_the_function_that_is_continued_into_the_plane(law, known, kind):
+    """The mean of an analytic function over a circle is its value in the middle."""
+    function = getattr(law.analytic, kind)
+    with precisely():
+        for middle in (-2.5, -0.75, 0.75, 2.5):
+            circle = [acb(arb(i) / 16).exp_pi_i() for i in range(32)]
+            values = [function(middle + at / 4, 1 if middle > 0 else -1, True) for at in circle]
+            mean = sum(values, acb(0)) / len(circle)
+            assert mean.is_finite()
+            assert abs(mean - function(acb(middle), 1 if middle > 0 else -1, False)) < 1e-9
+
+
+@pytest.mark.parametrize("gamma", [Fraction(3, 2), Fraction(5, 2), Fraction(41, 10)])
+@pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+def test_a_power_that_branches_says_so(gamma, kind):
+    """Around 0 nothing is analytic, and around a pole of the density nothing is known."""
+    law = Law.cauchy(gamma)
+    around_0, pole = acb(arb(0, 0.1), arb(0, 0.1)), (acb(1) / acb(str(float(gamma)))).exp_pi_i()
+    with precisely():
+        assert not getattr(law.analytic, kind)(around_0, 1, True).is_finite()
+        around = pole + acb(arb(0, 0.1), arb(0, 0.1))
+        assert not getattr(law.analytic, kind)(around, 1, True).is_finite()
+
+
+def test_the_precision_of_others_is_left_as_it_was():
+    before = ctx.prec
+    with precisely():
+        assert ctx.prec > before
+    assert ctx.prec == before
 
 
 @pytest.mark.parametrize("law", [Law.cauchy(4), Law.cauchy(3), Law.cauchy(4, one_sided=True)], ids=str)

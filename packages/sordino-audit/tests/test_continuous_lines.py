@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sordino import InvalidParameter
-from sordino_audit.continuous.envelopes import Piece, check_shape, lines, sum_lines
+from sordino_audit.continuous.cells import Piece, check_shape, lines, sum_lines
 
 X = np.linspace(-3, 5, 41)
 

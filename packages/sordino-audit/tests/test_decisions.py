@@ -127,7 +127,7 @@ def test_a_release_has_the_law_that_was_audited():
     mechanism = NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING)
     book = audit.enumeration.outcomes.Book(
         subject_of(mechanism, 2),
-        audit.enumeration.region.region((mechanism.noise,) * 2, 1e-9, 10**6),
+        audit.enumeration.laws.region((mechanism.noise,) * 2, 1e-9, 10**6),
         lambda output: output[0],
     )
     law = book.outcomes(np.array([1, 0]))

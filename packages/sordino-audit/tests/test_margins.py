@@ -15,9 +15,9 @@ import sordino_audit as audit
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino_audit import Finite, Subject
-from sordino_audit.enumeration.comparison import Comparison
+from sordino_audit.enumeration.laws import region
 from sordino_audit.enumeration.outcomes import Book
-from sordino_audit.enumeration.region import region
+from sordino_audit.enumeration.pairs import Comparison
 
 LAPLACE = DiscreteLaplace(Fraction(1, 2))
 

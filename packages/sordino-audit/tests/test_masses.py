@@ -14,10 +14,9 @@ from sordino import COUNTING, NoisyTopK, Sensitivity
 from sordino.cost import Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino_audit import Finite, Subject
-from sordino_audit.enumeration.comparison import _scale_bounds, down, log_bounds, up
-from sordino_audit.enumeration.laws import gaussian_mass, levels, mass, weights
+from sordino_audit.enumeration.laws import gaussian_mass, levels, mass, region, weights
 from sordino_audit.enumeration.outcomes import Book
-from sordino_audit.enumeration.region import region
+from sordino_audit.enumeration.pairs import _scale_bounds, down, log_bounds, up
 from sordino_audit.enumeration.subjects import subject_of
 from support.enumeration import by_formula, outputs
 

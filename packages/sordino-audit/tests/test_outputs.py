@@ -15,9 +15,8 @@ from sordino import COUNTING, InvalidParameter, LaplaceMechanism
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino_audit import Finite, Subject
-from sordino_audit.enumeration.outcomes import Book
-from sordino_audit.enumeration.output_keys import key, seen, unique_rows
-from sordino_audit.enumeration.region import region
+from sordino_audit.enumeration.laws import region
+from sordino_audit.enumeration.outcomes import Book, key, seen, unique_rows
 
 LITTLE = Pure(epsilon=Fraction(1, 100))
 
@@ -51,7 +50,7 @@ def test_large_weights_that_fit_are_counted_exactly():
 
 
 def test_a_mass_that_does_not_add_up_is_a_fault(monkeypatch):
-    monkeypatch.setattr(audit.enumeration.region, "weights", lambda law, x: np.full(x.size, 2))
+    monkeypatch.setattr(audit.enumeration.laws, "weights", lambda law, x: np.full(x.size, 2))
     with pytest.raises(InvalidParameter, match="a fault of the audit"):
         region((Finite([1, 2]),), 1e-15, 100)
     with pytest.raises(InvalidParameter, match="a fault of the audit"):

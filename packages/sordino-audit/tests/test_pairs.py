@@ -24,6 +24,7 @@ from sordino.cost import Pure
 from sordino.grid import largest
 from sordino.mechanisms.crossings.implicit_zeros import DENSE
 from sordino_audit import Finite, Subject
+from sordino_audit.enumeration.laws import region
 from sordino_audit.enumeration.neighbours import (
     _list_bases,
     checked_pair,
@@ -34,7 +35,6 @@ from sordino_audit.enumeration.neighbours import (
 )
 from sordino_audit.enumeration.outcomes import Book
 from sordino_audit.enumeration.pairs import Audit
-from sordino_audit.enumeration.region import region
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 DOMAIN = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)

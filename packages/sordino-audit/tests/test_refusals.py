@@ -309,7 +309,7 @@ def test_orders_about_which_a_claim_says_nothing_are_refused():
 
 def test_long_lists_are_refused_before_their_noise_is_looked_for(monkeypatch):
     monkeypatch.setattr(
-        audit.enumeration.region, "_choose_exponent_budget", lambda *_: pytest.fail("this takes minutes")
+        audit.enumeration.laws, "_choose_exponent_budget", lambda *_: pytest.fail("this takes minutes")
     )
     for n, noise in ((1000, "exponential"), (3000, "laplace")):
         with pytest.raises(InvalidParameter, match="would have to play more than 4000000 noise vectors"):

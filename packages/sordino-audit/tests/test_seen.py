@@ -13,7 +13,7 @@ import pytest
 
 import sordino_audit as audit
 from sordino import COUNTING, InvalidParameter, LaplaceMechanism, Seeded
-from sordino_audit.black_boxes.shape import classed, read_error, read_outcome
+from sordino_audit.black_boxes.runs import classed, read_error, read_outcome
 
 
 class Color(enum.Enum):

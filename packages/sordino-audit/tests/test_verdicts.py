@@ -109,7 +109,7 @@ def test_the_float_attack_finds_nothing_on_the_grid():
 @pytest.mark.slow
 def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
     """Published as (1 + 6c)/4 epsilon and as (1/2 + t) epsilon."""
-    from sordino_audit.controls.sparse_vectors import sparse
+    from sordino_audit.controls.enumerated import sparse
 
     for c in (1, 2):
         lee = sparse(name="Lee, Clifton", epsilon=4, rates=([1], [3] * (c + 1)), positives=c)
@@ -124,7 +124,7 @@ def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
 def test_the_right_sparse_vector_stays_right_with_two_sided_noise():
     """With Laplace noise the loss is below the claim: it is only approached in limits."""
     from sordino.claims import EITHER_WAY
-    from sordino_audit.controls.sparse_vectors import play_queries
+    from sordino_audit.controls.enumerated import play_queries
 
     laws = [DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1))]
     subject = Subject(laws=laws, play=play_queries, cost=Pure(epsilon=4), sensitivity=EITHER_WAY)

@@ -10,10 +10,8 @@ from __future__ import annotations
 from sordino.claims import claims
 from sordino_audit._exact import exact
 from sordino_audit._page import page
-from sordino_audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
-from sordino_audit._unaudited import Unaudited, unaudited
+from sordino_audit._smooth_bound import smooth_bound
 from sordino_audit.black_boxes.black_box import black_box
-from sordino_audit.black_boxes.report import Bar, Evidence, StatisticalReport
 from sordino_audit.black_boxes.runs import Command
 from sordino_audit.black_boxes.statistical import statistical
 from sordino_audit.continuous.crossings import Crossings
@@ -22,8 +20,19 @@ from sordino_audit.continuous.laws import Law
 from sordino_audit.continuous.races import Race
 from sordino_audit.enumeration.laws import Finite
 from sordino_audit.enumeration.subject import Subject
-from sordino_audit.registry import ClaimReport, run_claims
-from sordino_audit.report import Delta, Divergence, ExactReport, Witness
+from sordino_audit.registry import Unaudited, run_claims, unaudited
+from sordino_audit.report import (
+    Bar,
+    BoundWitness,
+    ClaimReport,
+    Delta,
+    Divergence,
+    Evidence,
+    ExactReport,
+    SmoothBoundReport,
+    StatisticalReport,
+    Witness,
+)
 
 __all__ = [
     "Bar",

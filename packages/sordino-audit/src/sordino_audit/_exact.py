@@ -1,7 +1,7 @@
 """The exact audit of a mechanism: play all noise that matters through its own decision, and bound the rest.
 
-Claim: `epsilon_at_least` <= loss; `epsilon_at_most` >= loss of every audited output; the deltas hold for
-every output.
+Claim: `epsilon_at_least` <= loss; `epsilon_at_most` >= loss of every audited output; the deltas
+hold for every output.
 Proof: docs/proofs/exact-audit.md.
 Floats: none decides; see the modules that this one calls.
 """
@@ -17,11 +17,10 @@ from sordino.errors import InvalidParameter
 from sordino_audit.continuous.continuous import Asked, Continuous, points
 from sordino_audit.continuous.integrals import CellBudget
 from sordino_audit.continuous.report import loss as continuous_loss, report as continuous_report
+from sordino_audit.enumeration.laws import region
 from sordino_audit.enumeration.neighbours import checked_pair, list_answers, worst_pairs
-from sordino_audit.enumeration.outcomes import Book
-from sordino_audit.enumeration.output_keys import Partition
+from sordino_audit.enumeration.outcomes import Book, Partition
 from sordino_audit.enumeration.pairs import Audit, Pair
-from sordino_audit.enumeration.region import region
 from sordino_audit.enumeration.subject import Subject
 from sordino_audit.enumeration.subjects import subject_of
 from sordino_audit.report import ExactReport
@@ -89,7 +88,8 @@ def exact(
         far apart the bounds of the loss may be.
     vectors : int
         How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a
-        continuous law: how many cells may be looked at; if they are used up, the bounds are farther apart.
+        continuous law: how many cells, and points of integrals, may be looked at; if they are used up, the
+        bounds are farther apart.
 
     Returns
     -------

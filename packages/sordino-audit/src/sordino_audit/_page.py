@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from html import escape
 
-from sordino_audit.black_boxes.report import Bar, StatisticalReport
-from sordino_audit.registry import ClaimReport
-from sordino_audit.report import ExactReport
+from sordino_audit.report import Bar, ClaimReport, ExactReport, StatisticalReport
 
 Report = ExactReport | StatisticalReport | ClaimReport
 

@@ -10,130 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from sordino.constraints import COUNT, NOT_NEGATIVE, Number, shown
-from sordino.errors import ClaimBroken, InvalidParameter
-from sordino.releases import plain
-from sordino_audit.report import ready, short
+from sordino.errors import InvalidParameter
+from sordino_audit.report import BoundWitness, SmoothBoundReport
 
-_BOUND_SLACK = 2.0**-40
 _LARGEST_BETA = 1500.0  # nats: the largest float is less than e^1455 times the smallest one
 _BOUND_TOO_SMALL = "the bound is below the change of the statistic"
 _BOUND_TOO_STEEP = "the bound of one is more than e^beta times that of the other"
 _ORACLE_TOO_SMALL = "the sensitivity at distance 0 is below the change of the statistic"
 _ORACLE_TOO_STEEP = "the sensitivity at some distance is above that of the neighbour one farther"
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class BoundWitness:
-    """Where a condition fails, or comes closest to it, with all that is needed to compute it again.
-
-    Attributes
-    ----------
-    condition : str
-        What must not be the case.
-    x, y : object
-        The neighbors, in this order.
-    distance : int
-        The distance at which the sensitivity of `x` was asked for; 0 for bounds.
-    found, allowed : float
-        What must be at most what: the change and the bound of `x`; the bound of `x` and e^beta times that of
-        `y`; the sensitivity of `x` at the distance and that of `y` one farther.
-
-    Examples
-    --------
-    >>> import sordino_audit as audit
-    >>> report = audit.smooth_bound(lambda x: 1.0, sum, neighbours=[([1, 2], [1, 5])], beta=0.1)
-    >>> print(report.witness)
-    the bound is below the change of the statistic: 3 of 1 between [1, 2] and [1, 5]
-    """
-
-    condition: str
-    x: Any
-    y: Any
-    distance: int
-    found: float
-    allowed: float
-
-    @property
-    def excess(self) -> float:
-        """The logarithm of found/allowed: above 0 where the condition fails."""
-        # A change of 0 is allowed by every bound, also by a bound of 0.
-        if self.found <= 0:
-            return -math.inf
-        return math.log(self.found) - math.log(self.allowed) if self.allowed > 0 else math.inf
-
-    def __str__(self) -> str:
-        at = f" at distance {self.distance}" if self.distance else ""
-        return (
-            f"{self.condition}: {self.found:.9g} of {self.allowed:.9g}{at} "
-            f"between {short(self.x)} and {short(self.y)}"
-        )
-
-
-@final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class SmoothBoundReport:
-    """What was found out about a smooth bound.
-
-    Attributes
-    ----------
-    name : str
-        What was tried.
-    beta : float
-        How fast the bound may change, in nats.
-    pairs : int
-        How many pairs were looked at, in both orders.
-    witness : BoundWitness
-        The worst case: the condition that fails by most, or holds most narrowly.
-
-    Examples
-    --------
-    >>> import sordino_audit as audit
-    >>> audit.smooth_bound(lambda x: 4.0, sum, neighbours=[([1, 2], [1, 5])], beta=0.1)
-    SmoothBoundReport(not broken, pairs=1, excess=-0.1)
-    """
-
-    name: str
-    beta: float
-    pairs: int
-    witness: BoundWitness
-
-    @property
-    def broken(self) -> bool:
-        """True if a condition fails for certain."""
-        return self.witness.excess > _BOUND_SLACK
-
-    def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if a condition fails."""
-        if self.broken:
-            raise ClaimBroken(
-                f"{self.name} is not a {self.beta:g}-smooth bound: {self.witness.condition}. "
-                "The report has the witness."
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready values."""
-        witness = {name: ready(value) for name, value in vars(self.witness).items()}
-        values: dict[str, Any] = plain({**vars(self), "broken": self.broken, "witness": witness})
-        return values
-
-    def __repr__(self) -> str:
-        verdict = "BROKEN" if self.broken else "not broken"
-        return f"SmoothBoundReport({verdict}, pairs={self.pairs}, excess={self.witness.excess:.3g})"
-
-    def __str__(self) -> str:
-        verdict = "BROKEN" if self.broken else "not broken"
-        return (
-            f"{self.name}: {self.beta:g}-smooth bound {verdict} on {self.pairs} pairs\n"
-            f"  worst    {self.witness}"
-        )
 
 
 def smooth_bound(
@@ -244,7 +134,7 @@ def _try_conditions(
     """Yield how narrowly each condition holds for a pair, in both orders."""
     change = np.abs(_read_statistics(statistic(x)) - _read_statistics(statistic(y)))
     if bound is not None:
-        here, there = _read_bounds(bound(x)), _read_bounds(bound(y))
+        here, there = _read_smooth_bounds(bound(x)), _read_smooth_bounds(bound(y))
         # The change is the same in both orders, the conditions on the bound are not.
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _find_worst_statistic(_BOUND_TOO_SMALL, one, other, 0, change, own)
@@ -256,7 +146,7 @@ def _try_conditions(
             yield _find_worst_statistic(_BOUND_TOO_STEEP, one, other, 0, own, highest)
     if oracle is not None:
         # The oracle is asked once for each distance, and serves both orders.
-        near, far = ([_read_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
+        near, far = ([_read_smooth_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):
             yield _find_worst_statistic(_ORACLE_TOO_SMALL, one, other, 0, change, own[0])
             for t in range(distances):
@@ -284,7 +174,7 @@ def _read_statistics(values: Any) -> Any:
     return numbers
 
 
-def _read_bounds(values: Any) -> Any:
+def _read_smooth_bounds(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not (numbers >= 0).all():
         raise InvalidParameter(

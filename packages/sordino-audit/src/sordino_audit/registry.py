@@ -1,99 +1,22 @@
-"""One exact audit of each claim of the library.
+"""What the exact audit of all claims looks at, and what it does not look at, and why.
 
-Claim: none of its own.
+Claim: every proof page of the library belongs to a claim that is audited or is listed here; a test
+holds it to that.
 """
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
-from typing import Any, final
+from functools import cache
+from importlib.resources import files
+from typing import final
 
-from sordino.claims import Claim, claims
+from sordino.claims import claims
 from sordino.constraints import shown
-from sordino.cost import Approximate
-from sordino.errors import ClaimBroken, InvalidParameter
-from sordino.releases import plain
+from sordino.errors import InvalidParameter
 from sordino_audit._exact import exact
-from sordino_audit.report import ExactReport
-
-_TIGHT_TOLERANCE = 1e-6
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class ClaimReport:
-    """One claim with the audits of the neighbors that it names.
-
-    Attributes
-    ----------
-    claim : Claim
-        Guarantee, theorem, proof page, neighbors.
-    reports : tuple of ExactReport
-        One for each of its neighbors, in their order.
-
-    Examples
-    --------
-    >>> import sordino_audit as audit
-    >>> [report] = audit.run_claims("RandomizedResponse")
-    >>> report.claim.proof, report.broken
-    ('randomized-response.md', False)
-    """
-
-    claim: Claim
-    reports: tuple[ExactReport, ...]
-
-    @property
-    def broken(self) -> bool:
-        """True if any audit refutes the claim."""
-        return any(report.broken for report in self.reports)
-
-    @property
-    def audited(self) -> bool:
-        """True if the claim names neighbors.
-
-        A claim that names none was not audited: its proof page and tests have to do.
-        """
-        return bool(self.reports)
-
-    @property
-    def tight(self) -> bool:
-        """True if there are audits, and every one finds a loss within 1e-6 of what is declared."""
-        return self.audited and all(_attains_claim(report) for report in self.reports)
-
-    def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if an audit refutes the claim, or if it is said to be attained and is not.
-
-        A claim without audits raises nothing unless it is said to be attained: see `audited`.
-        """
-        for report in self.reports:
-            report.raise_if_broken()
-        # "Attained" is part of the claim: an audit that finds less refutes it.
-        if self.claim.tight and not self.tight:
-            raise ClaimBroken(
-                f"{self.claim.name} claims that its loss is attained, "
-                "but it is not on the neighbours that it names."
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready values."""
-        claim = {"name": self.claim.name, "statement": self.claim.statement, "proof": self.claim.proof}
-        values: dict[str, Any] = plain(
-            claim | {"references": self.claim.references, "broken": self.broken, "tight": self.tight}
-        )
-        return values | {"audited": self.audited, "reports": [report.to_dict() for report in self.reports]}
-
-
-def _attains_claim(report: ExactReport) -> bool:
-    """Return whether the loss comes within 1e-6 of the claim.
-
-    The loss is the log ratio, the delta of a claim that may fail, or a Rényi divergence.
-    """
-    if isinstance(report.claimed, Approximate) and report.at_claim is not None:
-        # Of a claim that may fail: the delta at its epsilon, each output at its own.
-        return report.at_claim.at_least >= report.at_claim.claimed - _TIGHT_TOLERANCE
-    if report.at_claim is None:
-        return any(each.at_least >= each.claimed - _TIGHT_TOLERANCE for each in report.divergences)
-    return report.beyond_at_least >= -_TIGHT_TOLERANCE
+from sordino_audit.report import ClaimReport
 
 
 def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
@@ -131,3 +54,75 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
         )
         for claim in chosen
     )
+
+
+# ---- what is not audited -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Unaudited:
+    """A guarantee that `run_claims` does not audit.
+
+    Attributes
+    ----------
+    name : str
+        What it is about.
+    statement : str
+        The guarantee, in one sentence.
+    proof : str
+        File name of the page in docs/proofs/ that proves it.
+    why : str
+        Why it is not audited, and what there is instead.
+
+    Examples
+    --------
+    >>> import sordino_audit as audit
+    >>> [one.proof for one in audit.unaudited() if one.name == "samplers"]
+    ['samplers.md']
+    """
+
+    name: str
+    statement: str
+    proof: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.statement} Not audited: {self.why} ({self.proof})"
+
+
+_WHY_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
+
+
+@cache
+def _read_guarantees() -> tuple[Unaudited, ...]:
+    """Return the guarantees that are listed by hand, because they are about no loss of a mechanism."""
+    text = files("sordino_audit").joinpath("unaudited.toml").read_text(encoding="utf-8")
+    listed = tomllib.loads(text)
+    return tuple(
+        Unaudited(**(each | {"why": listed["reasons"].get(each["why"], each["why"])}))
+        for each in listed["guarantees"]
+    )
+
+
+def unaudited() -> tuple[Unaudited, ...]:
+    """Return what `run_claims` does not audit, and why.
+
+    Returns
+    -------
+    tuple of Unaudited
+        Claims that name no neighbors, and guarantees that are not about what a mechanism loses.
+
+    Examples
+    --------
+    >>> import sordino_audit as audit
+    >>> print(audit.unaudited()[0])
+    samplers: Noise has exactly its stated law. Not audited: the audit plays laws, ... (samplers.md)
+    """
+    # Claims without neighbors are found in the registry, so that none is forgotten.
+    silent = [
+        Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_WHY_NO_NEIGHBOURS)
+        for claim in claims()
+        if not claim.neighbours
+    ]
+    return (*silent, *_read_guarantees())

@@ -1,23 +1,19 @@
-"""The views of a cost that an exact audit checks: Rényi orders, epsilons, intervals, and what each claims.
+"""What an exact audit holds against a claim, and the worst that it has found of each.
 
-Claim: a view that is held against a mechanism is one that its cost makes. Proof: docs/proofs/exact-audit.md,
-"Report".
+The views of a cost are Rényi orders, epsilons and intervals, with what it claims of each.
+
+Claim: a view that is held against a mechanism is one that its cost makes, and a report holds the
+largest of each bound over all pairs and both orders. Proof: docs/proofs/exact-audit.md, "Report".
 Floats: only outward rounding.
-
-What an exact audit has found so far, over the pairs that it has looked at, and the report of it.
-
-Claim: a report holds the largest of each bound over all pairs and both orders. Proof:
-docs/proofs/exact-audit.md, "Report".
-Floats: none of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, final
 
 from sordino.constraints import shown
 from sordino.cost import Approximate, ApproximateZCDP, BoundedRange, Cost, GumbelStage, Pure, Range
@@ -235,48 +231,89 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
 # ---- findings ----------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, kw_only=True)
-class Findings:
-    """The worst bounds that were found so far."""
+@final
+@dataclass(frozen=True, kw_only=True)
+class OneOrder:
+    """What was found of a pair of neighbors in one order; bounds as in `ExactReport`."""
 
-    deltas: list[tuple[float, float]]
-    divergences: list[tuple[float, float, float]]
-    least: float = -math.inf
-    most: float = -math.inf
-    everywhere: float = -math.inf
+    least: float
+    most: float
+    everywhere: float
+    witness: Witness
     beyond: tuple[float, float] = (-math.inf, -math.inf)
-    interval: float = -math.inf
-    unresolved: float = 0.0
-    witness: Witness | None = None
     overrun: Witness | None = None
+    unresolved: float
+    audited: int
+    outputs: int
+    declared: bool = False
+    deltas: Sequence[tuple[float, float]]
+    divergences: Sequence[tuple[float, float, float]]
 
-    @classmethod
-    def begin(cls, views: Views) -> Self:
-        """Return what is known of these views before a pair was looked at: nothing."""
-        return cls(
-            deltas=[(0.0, 0.0)] * len(views.epsilons),
-            divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders),
-        )
 
-    def report(self, subject: Any, claimed: Claimed, views: Views, **covered: Any) -> ExactReport:
+def _keep_larger(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Return the larger number at each place of each entry."""
+    return [tuple(map(max, one, other)) for one, other in zip(some, others, strict=True)]
+
+
+# Of outputs: the pair of which least was audited, and the one of which least was seen.
+_WORSE: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("most", "everywhere", "unresolved", "declared"), max),
+    **dict.fromkeys(("audited", "outputs"), min),
+    **dict.fromkeys(("deltas", "divergences"), _keep_larger),
+}
+
+
+def _keep_worse(one: OneOrder, other: OneOrder) -> OneOrder:
+    """Return the worse of each bound; of equal ones the first witness."""
+    first = other if other.least > one.least else one
+    over = other if one.overrun is None or other.beyond[0] > one.beyond[0] else one
+    worse = {name: rule(getattr(one, name), getattr(other, name)) for name, rule in _WORSE.items()}
+    beyond = over.beyond[0], max(one.beyond[1], other.beyond[1])
+    return replace(first, beyond=beyond, overrun=over.overrun, **worse)
+
+
+@final
+@dataclass(eq=False)
+class Findings:
+    """The worst bounds over all pairs and both orders so far."""
+
+    claimed: Claimed
+    views: Views
+    worst: OneOrder | None = None
+    interval: float = -math.inf
+
+    def take(self, forth: OneOrder, back: OneOrder) -> None:
+        """Take in both orders of a pair."""
+        for order in (forth, back):
+            self.worst = order if self.worst is None else _keep_worse(self.worst, order)
+        # An interval is about both orders of a pair together.
+        self.interval = max(self.interval, interval_beyond(self.claimed.whole, forth.least, back.least))
+
+    def report(self, subject: Any, **covered: Any) -> ExactReport:
         """Return the report about a subject; `covered` are the fields that say what was looked at."""
-        if self.witness is None:
+        worst = self.worst
+        if worst is None:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-        at_claim, deltas = claimed.deltas(views.epsilons, self.deltas)
+        at_claim, deltas = self.claimed.deltas(self.views.epsilons, worst.deltas)
         return ExactReport(
             name=repr(subject),
             claimed=subject.cost,
-            epsilon_at_least=max(0.0, self.least),
-            epsilon_at_most=self.most,
-            epsilon_everywhere=self.everywhere,
-            beyond_at_least=self.beyond[0],
-            beyond_at_most=self.beyond[1],
+            epsilon_at_least=max(0.0, worst.least),
+            epsilon_at_most=worst.most,
+            epsilon_everywhere=worst.everywhere,
+            beyond_at_least=worst.beyond[0],
+            beyond_at_most=worst.beyond[1],
             interval_beyond_at_least=self.interval,
             at_claim=at_claim,
             deltas=deltas,
-            divergences=claimed.divergences(views.orders, self.divergences),
-            witness=self.witness,
-            overrun=self.overrun,
+            divergences=self.claimed.divergences(self.views.orders, worst.divergences),
+            witness=worst.witness,
+            overrun=worst.overrun,
+            audited=worst.audited,
+            outputs=worst.outputs,
+            # A sum of upper bounds may be above 1; a probability is not.
+            unresolved=min(1.0, worst.unresolved),
+            declared=worst.declared,
             checked=subject.sensitivity is not None,
             **covered,
         )

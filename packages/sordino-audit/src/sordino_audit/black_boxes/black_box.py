@@ -1,7 +1,7 @@
 """Turns a mechanism, of this library or of others, into a black box: a callable without arguments.
 
-Claim: none of its own. Of this library `release` itself is called, or in batches its own noise, sampled,
-through its own decision.
+Claim: none of its own. Of this library `release` itself is called, or in batches its own noise,
+sampled, through its own decision.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from sordino.errors import InvalidParameter
 from sordino.noise import uniform_below
 from sordino_audit.enumeration.laws import Finite, Noise
 from sordino_audit.enumeration.neighbours import list_answers
-from sordino_audit.enumeration.output_keys import key
-from sordino_audit.enumeration.played import nonzero
-from sordino_audit.enumeration.subject import Subject
+from sordino_audit.enumeration.outcomes import key
+from sordino_audit.enumeration.subject import Subject, nonzero
 from sordino_audit.enumeration.subjects import subject_of
 
 

@@ -1,12 +1,14 @@
 """Features of outcomes, learned on the first runs: each puts an outcome into one of at most 255 bins.
 
-Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is tested are
-looked at; a bad one costs power and nothing else.
+Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is
+tested are looked at; a bad one costs power and nothing else.
 
-Turns outcomes into columns: numbers, numbers computed from them, shapes, and a word for each outcome.
+Turns outcomes into columns: numbers, numbers computed from them, shapes, and a word for each
+outcome.
 
 Claim: none. All of it is post-processing of single outcomes.
-Floats: computed as they come; a sum or difference that is rounded is still a function of the outcome.
+Floats: computed as they come; a sum or difference that is rounded is still a function of the
+outcome.
 """
 
 from __future__ import annotations
@@ -20,8 +22,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino_audit.black_boxes.runs import CHARGED, RunPart, Table
-from sordino_audit.black_boxes.shape import REAL, WHOLE, Mark, Shape
+from sordino_audit.black_boxes.runs import CHARGED, REAL, WHOLE, Mark, RunPart, Shape, Table
 
 # ---- columns -----------------------------------------------------------------------------------------------
 

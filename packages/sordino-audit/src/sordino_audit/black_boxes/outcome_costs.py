@@ -27,7 +27,7 @@ from sordino.cost import ZCDP, Cost
 from sordino.errors import InvalidParameter
 from sordino_audit.black_boxes.events import Chooser, EventQuestion
 from sordino_audit.black_boxes.features import Codes, Feature
-from sordino_audit.black_boxes.report import Evidence
+from sordino_audit.report import Evidence
 
 # ---- binomial bounds ---------------------------------------------------------------------------------------
 

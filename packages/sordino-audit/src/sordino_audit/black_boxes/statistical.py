@@ -30,9 +30,8 @@ from sordino_audit.black_boxes.outcome_costs import (
     bound_from_below,
     charged,
 )
-from sordino_audit.black_boxes.report import Bar, Evidence, StatisticalReport
 from sordino_audit.black_boxes.runs import CHARGED, BlackBox, Progress, Runner, RunPart
-from sordino_audit.report import Delta
+from sordino_audit.report import Bar, Delta, Evidence, StatisticalReport
 
 _FEWEST_SAMPLES = 40
 _MOST_KEPT_CHARGES = 100_000

@@ -19,9 +19,9 @@ from sordino.constraints import exact, shown
 from sordino.cost import Cost
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
+from sordino_audit.continuous.cells import Cells, atom
 from sordino_audit.continuous.enclosures import bound_total, log
 from sordino_audit.continuous.integrals import CellBudget
-from sordino_audit.continuous.ratios import Cells, atom
 
 # Probabilities of a law that a caller gives may be off by roundings; more than this above 1 is no law.
 _MASS_TOLERANCE = 1e-9

@@ -1,7 +1,8 @@
 """A number with a density: the auditor looks at the density itself.
 
-Claim: lines and probabilities enclose the true ones if the functions of the caller do what they say. Proof:
-docs/proofs/exact-audit.md, "Densities".
+Claim: lines and probabilities enclose the true ones if the functions of the caller do what they
+say; of noise that is added to an answer, and may be multiplied by a scale of the same data, they
+do. Proof: docs/proofs/exact-audit.md, "Densities".
 Floats: outward, see `enclosures`.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
@@ -17,12 +19,83 @@ import numpy as np
 
 from sordino.constraints import FINITE, NOT_NEGATIVE, Number, exact, shown
 from sordino.errors import InvalidParameter
-from sordino_audit.continuous.added import added
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.cells import (
+    SHAPES,
+    Cells,
+    Curve,
+    Piece,
+    Shape,
+    atom,
+    check_shape,
+    compared,
+    either,
+    weighed,
+    within,
+)
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino_audit.continuous.enclosures import Bounds, Floats, bound_total, enclose
-from sordino_audit.continuous.envelopes import SHAPES, Piece, Shape, check_shape
-from sordino_audit.continuous.laws import PLACE, Law
-from sordino_audit.continuous.ratios import Cells, Curve, atom, compared, either, weighed, within
+from sordino_audit.continuous.integrals import enclosed
+from sordino_audit.continuous.laws import PLACE, SPAN, Law
+
+
+def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
+    """Return the arguments of `Density` for noise of this law.
+
+    `scaled`: answers may be pairs of a number and a scale.
+    """
+    if not isinstance(law, Law) or law.log_density is None:
+        raise InvalidParameter(f"Density.added.law must be a Law with a log density; got {shown(law)}.")
+
+    def placed(answers: Any) -> tuple[Fraction, Fraction]:
+        at, scale = _split_answer(answers)
+        if scale is not None and not scaled:
+            raise InvalidParameter(
+                "Density.sensitivity must not be given where answers have a scale: "
+                "a statement says nothing about scales."
+            )
+        # The scale of an answer multiplies that of the law.
+        return at, law.scale if scale is None else scale * law.scale
+
+    def log_density(low: Floats, high: Floats, answers: Any) -> Bounds:
+        at, scale = placed(answers)
+        # The log density of x + s Z at o is ln f((o - x)/s) - ln s.
+        place, stretch = enclose(at), enclose(1 / scale)
+        z = floats.scaled(floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale)
+        return floats.plus(
+            enclosed(law, "log_density", *z), floats.log((np.array(stretch[0]), np.array(stretch[1])))
+        )
+
+    def breaks(answers: Any) -> list[tuple[float, float]]:
+        at, scale = placed(answers)
+        return [
+            # Breaks move and stretch with the noise; each is known between two floats only.
+            (enclose(at + Fraction(low) * scale)[0], enclose(at + Fraction(high) * scale)[1])
+            for low, high in law.bends
+        ]
+
+    def tail(a: Any, b: Any) -> float:
+        ends = Fraction(float(window[0])), Fraction(float(window[1]))  # the floats that are looked at
+        return math.inf if law.outside is None else law.outside(ends, placed(a), placed(b))
+
+    shown_shape = {"log_density": log_density, "shape": law.shapes, "breaks": breaks}
+    return shown_shape if law.outside is None else shown_shape | {"tail": tail}
+
+
+def _split_answer(answers: Any) -> tuple[Fraction, Fraction | None]:
+    """Return the answer, and the scale if there is one."""
+    listed = list(answers) if isinstance(answers, tuple | list | np.ndarray) else [answers]
+    if len(listed) not in {1, 2}:
+        raise InvalidParameter(
+            "audit.exact needs one number on each side, or a pair of a number and a scale; "
+            f"got {len(listed)} numbers."
+        )
+    scale = SPAN("the scale in audit.exact.answers", listed[1]) if len(listed) == 2 else None
+    return PLACE("audit.exact.answers", listed[0]), scale
+
+
+# ---- density -----------------------------------------------------------------------------------------------
+
 
 _LOG_ROUNDING = 1e-9
 _LARGEST_LOG = 1e290

@@ -1,47 +1,32 @@
-"""The law of density proportional to 1/(1 + |z|^gamma).
+"""The law of density proportional to 1/(1 + |z|^gamma), by hypergeometric functions.
 
-Its distribution function is computed by alternating sums that converge fast.
-
-Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a density".
-Floats: outward, see `enclosures`.
+Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a
+density".
+Floats: outward, see `enclosures` and `balls`.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cached_property
 from typing import final
 
 import numpy as np
+from flint import acb, arb
+from numpy.typing import NDArray
 
-from sordino_audit.continuous import enclosures as floats, series
-from sordino_audit.continuous.enclosures import NEVER, WIDER, Bounds, Floats
-from sordino_audit.continuous.series import Series
-
-_ALTERNATING_TERMS = 24
-
-
-def _chebyshev_weights() -> tuple[list[float], float]:
-    """Return the weights of the alternating sum, and what the rest is at most relative to it.
-
-    The rest is 1/T_n(3), T_n being a Chebyshev polynomial.
-    """
-    d, before = Fraction(3), Fraction(1)
-    # T_n(3), by the recurrence of the Chebyshev polynomials.
-    for _ in range(_ALTERNATING_TERMS - 1):
-        d, before = 6 * d - before, d
-    # b runs through the coefficients of T_n(1 - 2x), and c through their sums, which are the weights.
-    b, c = Fraction(-1), -d
-    weights = []
-    for k in range(_ALTERNATING_TERMS):
-        c = b - c
-        weights.append(float(abs(c) / d))
-        b *= Fraction(2 * (k + _ALTERNATING_TERMS) * (k - _ALTERNATING_TERMS), (2 * k + 1) * (k + 1))
-    return weights, float(1 / d)
-
-
-_CHEBYSHEV_WEIGHTS, _CHEBYSHEV_REST = _chebyshev_weights()
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.balls import (
+    NOTHING,
+    ONE,
+    UNKNOWN,
+    Analytic,
+    enclose_ball,
+    enclose_logs,
+    precisely,
+    rational,
+)
+from sordino_audit.continuous.enclosures import NEVER, Bounds, Floats
 
 
 @final
@@ -50,6 +35,14 @@ class HeavyTail:
 
     def __init__(self, gamma: Fraction, *, one_sided: bool) -> None:
         self.gamma, self.one_sided = gamma, one_sided
+        self.analytic = Analytic(self._density, self._cdf, self._survival)
+        with precisely():
+            self._power = rational(gamma)
+            # The integral of 1/(1 + z^gamma) over z >= 0 is (pi/gamma) / sin(pi/gamma).
+            half = (arb.pi() / self._power) / (arb.pi() / self._power).sin()
+            self._total = half if one_sided else 2 * half
+            low, high = enclose_ball(self._total.log())
+            self._log_mass = np.array([low]), np.array([high])
 
     @property
     def breaks(self) -> tuple[Fraction, ...]:
@@ -66,96 +59,17 @@ class HeavyTail:
 
         There |z|^gamma is gamma - 1, but for the start of one-sided noise at 0.
         """
-        low, high = self._power(np.array([float(self.gamma - 1)]), 1 / self.gamma)
-        turn = (
-            math.nextafter(float(low[0]), 0.0) * (1 - WIDER),
-            math.nextafter(float(high[0]), math.inf) * (1 + WIDER),
-        )
+        with precisely():
+            turn = enclose_ball(((self._power - 1).log() / self._power).exp())
         return ((0.0, 0.0) if self.one_sided else (-turn[1], -turn[0]), turn)
-
-    @cached_property
-    def half(self) -> Bounds:
-        """Return the integral of 1/(1 + z^gamma) over z >= 0."""
-        one = np.ones(1)
-        parts = [self._sum((one, one), Fraction(1)), self._sum((one, one), self.gamma - 1)]
-        return floats.plus(*parts)
-
-    @cached_property
-    def _log_mass(self) -> Bounds:
-        low, high = floats.log(self.half)
-        return (low, high) if self.one_sided else floats.plus((low, high), floats.log((np.full(1, 2.0),) * 2))
-
-    def _sum(self, t: Bounds, start: Fraction) -> Bounds:
-        """Return the sum over k of (-t)^k / (gamma k + start), 0 <= t <= 1: it falls as t rises."""
-
-        def at(t: Floats) -> tuple[Floats, Floats]:
-            total, size, power = np.zeros_like(t), np.zeros_like(t), np.ones_like(t)
-            for k, weight in enumerate(_CHEBYSHEV_WEIGHTS):
-                term = weight * power / float(self.gamma * k + start)
-                total, size, power = total + term, size + np.abs(term), -power * t
-            # The terms that were left out are at most a share of the true sum, hence the divisors.
-            error = size * WIDER
-            return (total - error) / (1 + _CHEBYSHEV_REST), (total + error) / (1 - _CHEBYSHEV_REST)
-
-        # The sum falls as t rises: its lower bound is that of the larger t.
-        low, high = at(t[1])[0], at(t[0])[1]
-        return floats.widen(low, high)
-
-    @staticmethod
-    def _power(z: Floats, exponent: Fraction) -> Bounds:
-        """Return z^exponent for z > 0."""
-        logs = floats.log((z, z))
-        size = abs(exponent)
-        ends = tuple(np.where(side == 0, 0.0, side) for side in logs)
-        found = tuple(floats.scaled((np.abs(side),) * 2, size) for side in ends)
-        signs = tuple(np.sign(side) * np.sign(float(exponent)) for side in ends)
-        # Signs of logarithm and exponent decide which product is the smallest: all of them are looked at.
-        every = [
-            np.where(sign < 0, -part, part) for sign, pair in zip(signs, found, strict=True) for part in pair
-        ]
-        return floats.exp((np.minimum.reduce(every), np.maximum.reduce(every)))
-
-    def _upper(self, z: Floats) -> Bounds:
-        """Return the integral of 1/(1 + s^gamma) from z >= 0 to infinity."""
-        # Both formulas are computed everywhere, each at arguments for which it converges.
-        near = np.clip(z, 2.0**-1000, 1.0)
-        inner = floats.widen(
-            *_multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
-        )
-        # At 0 nothing is inside, whatever the clip says.
-        below = floats.minus(
-            self.half,
-            tuple(np.where(z == 0, 0.0, side) for side in inner),  # type: ignore[arg-type]
-        )
-        far = np.maximum(np.where(np.isinf(z), 1.0, z), 1.0)
-        above = _multiply_enclosures(
-            self._power(far, 1 - self.gamma), self._sum(self._power(far, -self.gamma), self.gamma - 1)
-        )
-        low, high = np.where(z <= 1, below[0], above[0]), np.where(z <= 1, below[1], above[1])
-        return np.where(np.isinf(z), 0.0, np.maximum(low, 0.0)), np.where(np.isinf(z), 0.0, high)
 
     def log_survival(self, x: Floats) -> Bounds:
         """Return log P(Z > x)."""
-        beyond = floats.minus(floats.log(self._upper(np.abs(x))), self._log_mass)
-        if self.one_sided:
-            return np.where(x <= 0, 0.0, beyond[0]), np.where(x <= 0, 0.0, np.minimum(beyond[1], 0.0))
-        within = floats.log1mexp((np.maximum(-beyond[1], 0.0), np.maximum(-beyond[0], 0.0)))
-        return np.where(x >= 0, beyond[0], within[0]), np.where(x >= 0, beyond[1], within[1])
+        return _settle_ends(enclose_logs(self._survival, x), np.isposinf(x), np.isneginf(x))
 
     def log_cdf(self, x: Floats) -> Bounds:
         """Return log P(Z <= x)."""
-        if not self.one_sided:
-            return self.log_survival(-x)
-        # Near 0 the small probability is computed itself: one minus the rest would lose its digits.
-        near = np.clip(x, 2.0**-1000, 1.0)
-        inner = _multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
-        below = floats.minus(floats.log(inner), self._log_mass)
-        low, high = self.log_survival(np.maximum(x, 1.0))
-        above = floats.log1mexp((np.maximum(-high, 0.0), np.maximum(-low, 0.0)))
-        found = (np.where(x <= 1, below[i], above[i]) for i in range(2))
-        low, high = (np.where(x <= 0, NEVER, side) for side in found)
-        # Below the clip the probability is smaller: only the upper bound holds there.
-        return np.where((x > 0) & (x < 2.0**-999), NEVER, low), high
+        return _settle_ends(enclose_logs(self._cdf, x), np.isneginf(x), np.isposinf(x))
 
     def log_density(self, z: Floats) -> Bounds:
         """Return -log(1 + |z|^gamma) - log C."""
@@ -188,29 +102,66 @@ class HeavyTail:
             return math.inf
         ends = [(b[0] - low) / (a[0] - low)] * (not self.one_sided) + [(high - b[0]) / (high - a[0])]
         most = max([Fraction(1), *ends]) * a[1] / b[1]
-        steep = _log_upper_bound(most) * float(self.gamma) * (1 + WIDER) if most > 1 else 0.0
+        steep = _log_upper_bound(most) * float(self.gamma) * (1 + floats.WIDER) if most > 1 else 0.0
         return (_log_upper_bound(b[1] / a[1]) + steep) + 1e-12
 
-    def coefficients(self, z: Series, side: Floats) -> Series:
-        """Return the Taylor coefficients of the density."""
-        # The law is one of |z|. Only an even power may be taken of z itself.
-        size = z if not self.breaks else [series.Ball(part.middle * side, part.radius) for part in z]
-        found = series.inverse(series.increased(series.power(size, self.gamma)))
-        by = series.reciprocal(series.ball(self.half))
-        share = series.Ball(
-            by.middle * (1.0 if self.one_sided else 0.5), by.radius * (1.0 if self.one_sided else 0.5)
-        )
-        spread = [np.broadcast_to(part, side.shape) for part in share]
-        values = [series.times(part, series.Ball(*spread)) for part in found]
+    def _raise_to_gamma(self, y: acb, analytic: bool) -> acb:
+        """Return y^gamma, for y on the positive side."""
+        if self.gamma.denominator == 1:
+            return y ** int(self.gamma)
+        if y.real > 0:
+            return (y.log() * self._power).exp()
+        if analytic or not y.imag.is_zero():
+            # The power branches at 0.
+            return UNKNOWN
+        # Of a real ball around 0 only what is not negative counts.
+        high = y.real.upper()
+        return acb(arb(0).union((high.log() * self._power).exp())) if high > 0 else NOTHING
+
+    def _density(self, z: acb, side: int, analytic: bool) -> acb:
+        if self.one_sided and side < 0:
+            return NOTHING
+        return 1 / ((1 + self._raise_to_gamma(z * side, analytic)) * self._total)
+
+    def _near(self, y: acb, analytic: bool) -> acb:
+        """Return the integral of the density from 0 to y, for y on the positive side."""
+        return y * _gauss(-self._raise_to_gamma(y, analytic), 1 / self._power, analytic) / self._total
+
+    def _far(self, y: acb, analytic: bool) -> acb:
+        """Return the integral of the density from y on, for y on the positive side."""
+        inverse = 1 / self._raise_to_gamma(y, analytic)
+        outer = y * inverse * _gauss(-inverse, 1 - 1 / self._power, analytic)
+        return outer / ((self._power - 1) * self._total)
+
+    def _survival(self, z: acb, side: int, analytic: bool) -> acb:
+        if side < 0:
+            return ONE if self.one_sided else 1 - self._survival(-z, 1, analytic)
+        # Each formula keeps its digits on its side of 1, and both are continued beyond.
+        if z.real.mid() > 1:
+            return self._far(z, analytic)
+        return (1 if self.one_sided else acb(0.5)) - self._near(z, analytic)
+
+    def _cdf(self, z: acb, side: int, analytic: bool) -> acb:
         if not self.one_sided:
-            return values
-        return [
-            series.Ball(np.where(side > 0, a.middle, 0.0), np.where(side > 0, a.radius, 0.0)) for a in values
-        ]
+            return self._survival(-z, -side, analytic)
+        if side < 0:
+            return NOTHING
+        # Near 0 the small probability is computed itself: one minus the rest would lose its digits.
+        return 1 - self._far(z, analytic) if z.real.mid() > 1 else self._near(z, analytic)
 
 
-def _multiply_enclosures(a: Bounds, b: Bounds) -> Bounds:
-    return floats.widen(a[0] * b[0], a[1] * b[1])
+def _gauss(at: acb, b: arb, analytic: bool) -> acb:
+    """Return the hypergeometric function 2F1(1, b; 1 + b; at), which is the sum of b at^k / (k + b)."""
+    # It branches at 1, and is cut from there to infinity.
+    if analytic and not (at.real < 1 or at.imag > 0 or at.imag < 0):
+        return UNKNOWN
+    return at.hypgeom_2f1(ONE, acb(b), acb(1 + b))
+
+
+def _settle_ends(logs: Bounds, none: NDArray[np.bool_], everything: NDArray[np.bool_]) -> Bounds:
+    """Return bounds of log probabilities, which are known at the ends of the line."""
+    low, high = (np.where(none, NEVER, np.where(everything, 0.0, side)) for side in logs)
+    return low, np.minimum(high, 0.0)
 
 
 def _log_upper_bound(x: Fraction) -> float:

@@ -1,10 +1,11 @@
-"""Encloses integrals of products of densities, distribution and survival functions, cell by cell.
+"""Encloses integrals of products of densities, distribution and survival functions.
 
-The variable of integration is a shift that all functions of a product share.
+The variable of integration is a shift that all functions of a product share. Where all laws are analytic,
+ball arithmetic integrates them; those of a caller are known by enclosures only, and are summed cell by cell.
 
 Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md,
 "Integrals".
-Floats: outward, see `enclosures` and `series`; where cells are split is no matter of proof.
+Floats: outward, see `enclosures` and `balls`; where cells are split is no matter of proof.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino_audit.continuous import enclosures as floats, series
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.balls import BallIntegral, Kind, PlacedFactor
 from sordino_audit.continuous.enclosures import Bounds, Floats, enclose
 from sordino_audit.continuous.laws import Law
-from sordino_audit.continuous.series import ORDER, Ball, Series
 
-Kind = Literal["density", "cdf", "survival"]
 Shifts = tuple[Fraction, ...]
 
 _MOST_SPLITTING_ROUNDS = 200
@@ -54,11 +54,31 @@ class CellBudget:
         return self.left > 0
 
 
-@final
-class Integrals:
-    """Integrals over all real x of one product of factors, for many lists of shifts at once.
+def integrate(factors: Sequence[Factor], jobs: Sequence[Shifts], share: float, budget: CellBudget) -> Bounds:
+    """Return bounds of the integrals over all real x of one product of factors, one for each list of shifts.
 
-    The first factor is a density.
+    The first factor is a density. They are apart by `share` of their size unless the budget ends before.
+    """
+    laws = [factor.law.analytic for factor in factors]
+    if None in laws:
+        return _CellIntegrals(factors, jobs).bounds(share, budget)
+    found = []
+    for job in jobs:
+        parts = [
+            PlacedFactor(factor.kind, law, factor.scale * factor.law.scale, shift)
+            for factor, law, shift in zip(factors, laws, job, strict=True)
+            if law is not None
+        ]
+        integral = BallIntegral(parts, share, budget.left)
+        found.append(integral.bounds())
+        budget.take(integral.evaluations)
+    low, high = np.array(found).T
+    return low, high
+
+
+@final
+class _CellIntegrals:
+    """Integrals of one product of factors for many lists of shifts at once, by sums over cells.
 
     They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which
     one scales are given: with d densities, the integral is unit^(1 - d) times the one of everything divided
@@ -75,7 +95,6 @@ class Integrals:
             len(jobs), len(factors), 2
         )
         self._slopes = [1 / (factor.scale * factor.law.scale) for factor in self.factors]
-        self._smooth = all(factor.law.coefficients is not None for factor in self.factors)
 
     def bounds(self, share: float, budget: CellBudget) -> Bounds:
         """Return bounds of all integrals, apart by `share` of their size unless the budget ends before."""
@@ -136,10 +155,7 @@ class Integrals:
         return floats.scaled(moved, self._slopes[factor])
 
     def _cells(self, job: NDArray[np.int64], x0: Floats, x1: Floats) -> Bounds:
-        """Return bounds of the integral over each cell.
-
-        They come from the ends, and where all factors are smooth also from their Taylor series.
-        """
+        """Return bounds of the integral over each cell, which come from its ends."""
         ends = [(self._at(f, job, x0), self._at(f, job, x1)) for f in range(len(self.factors))]
         ranges = [
             _enclose_factor(factor, slope, *at)
@@ -149,13 +165,6 @@ class Integrals:
         low, high = self._carried(ranges[0], ends[0], x0, x1)
         for part in ranges[1:]:
             low, high = _multiply_factors((low, high), part)
-        if self._smooth:
-            inner = np.isfinite(x0) & np.isfinite(x1) & _can_be_split(x0, x1)
-            if inner.any():
-                some = [tuple((a[inner], b[inner]) for a, b in at) for at in ends]
-                finer = self._expanded(job[inner], x0[inner], x1[inner], some)
-                # Both pairs of bounds hold, so that the better end of each counts.
-                low[inner], high[inner] = np.fmax(low[inner], finer[0]), np.fmin(high[inner], finer[1])
         # Bounds that cross show that a law contradicts itself.
         if (low > high).any():
             i = int((low > high).argmax())
@@ -180,39 +189,6 @@ class Integrals:
             # What is no number says nothing: fmax and fmin pass over it.
             low, high = np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)), np.fmin(high, most)
         return low, high
-
-    def _expanded(
-        self, job: NDArray[np.int64], x0: Floats, x1: Floats, ends: list[tuple[Bounds, ...]]
-    ) -> Bounds:
-        """Return bounds of the integral by the Taylor series around the middle of the cell.
-
-        The last coefficient is taken over all of the cell.
-        """
-        middle = _split_point(x0, x1)
-        product: Series | None = None
-        unclear = np.zeros(x0.size, dtype=bool)
-        for f, factor in enumerate(self.factors):
-            at = self._at(f, job, middle)
-            side = np.where(at[0] >= 0, 1.0, np.where(at[1] <= 0, -1.0, 0.0))
-            # Whether the argument is left or right of a break at 0 is not certain: nothing is said here.
-            unclear |= side == 0
-            # The first half of the arrays is about the middle of each cell, the second about the whole cell.
-            z = series.ball((np.concatenate([at[0], ends[f][0][0]]), np.concatenate([at[1], ends[f][1][1]])))
-            found = _factor_series(factor, z, np.concatenate([side, side]), self._slopes[f], at, ends[f])
-            product = found if product is None else series.multiplied(product, found)
-        if product is None:
-            return np.zeros_like(x0), np.full_like(x0, math.inf)
-        size = x0.size
-        down, up = x0 - middle, x1 - middle
-        parts = [
-            Ball(part.middle[size:], part.radius[size:])
-            if k == ORDER
-            else Ball(part.middle[:size], part.radius[:size])
-            for k, part in enumerate(product)
-        ]
-        low, high = series.bounds(series.dot(parts, _power_integrals(down, up)[: len(parts)]))
-        known = np.isfinite(low) & np.isfinite(high) & ~unclear
-        return np.where(known, low, 0.0), np.where(known, high, math.inf)
 
 
 def bound_mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
@@ -280,51 +256,6 @@ def _enclose_factor(factor: Factor, slope: Fraction, left: Bounds, right: Bounds
     if factor.law.log_density is None:
         return np.zeros_like(left[0]), np.full_like(left[0], math.inf)
     return floats.scaled(floats.exp(enclosed(factor.law, "log_density", left[0], right[1])), slope)
-
-
-def _factor_series(
-    factor: Factor, z: Ball, side: Floats, slope: Fraction, middle: Bounds, ends: tuple[Bounds, ...]
-) -> Series:
-    """Return the Taylor coefficients of a factor in the shared shift: at the middles, then over the cells."""
-    law = factor.law
-    if law.coefficients is None:
-        raise InvalidParameter(f"{law} must know its Taylor coefficients.")
-    density = series.changed(law.coefficients(series.linear(z, slope), side), slope)
-    if factor.kind == "density":
-        return density
-    at = cdf if factor.kind == "cdf" else survival
-    # The function is monotone, so that its values on a cell lie between those at the ends.
-    inner, left, right = at(law, middle), at(law, ends[0]), at(law, ends[1])
-    first = series.ball(
-        tuple(
-            np.concatenate([a, b])
-            for a, b in zip(
-                inner, (np.minimum(left[0], right[0]), np.maximum(left[1], right[1])), strict=True
-            )
-        )  # type: ignore[arg-type]
-    )
-    # The other coefficients are those of the density, integrated.
-    rising = 1.0 if factor.kind == "cdf" else -1.0
-    return [
-        first,
-        *(
-            series.quotient(Ball(rising * part.middle, part.radius), k + 1)
-            for k, part in enumerate(density[:-1])
-        ),
-    ]
-
-
-def _power_integrals(down: Floats, up: Floats) -> list[Ball]:
-    """Return the integrals of the powers 0 to ORDER of the distance to the middle."""
-    found = []
-    left, right = np.ones_like(down), np.ones_like(up)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for k in range(ORDER + 1):
-            left, right = left * -down, right * up
-            # Odd powers of the distance are negative to the left of the middle.
-            whole = (right + left if k % 2 == 0 else right - left) / (k + 1)
-            found.append(Ball(whole, (right + left) * floats.WIDER + floats.TINY))
-    return found
 
 
 def _multiply_factors(a: Bounds, b: Bounds) -> Bounds:

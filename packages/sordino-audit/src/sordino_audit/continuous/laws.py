@@ -1,13 +1,10 @@
-"""Continuous noise: enclosures of the logarithms of its density, distribution and survival function.
+"""Continuous noise: enclosures of its density, distribution and survival function.
 
-Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word,
-checked where it shows.
+Claim: the laws made here enclose the true values; of a law that a caller makes, that is the
+caller's word, checked where it shows. Arguments of laws stay below 1e141, and their squares below
+1e282.
 Proof: docs/proofs/exact-audit.md, "Laws with a density".
-Floats: outward, see `enclosures`.
-
-How large and how small the numbers of a continuous law may be, so that nothing computed of them overflows.
-
-Claim: arguments of laws stay below 1e141, and their squares below 1e282. Floats: none.
+Floats: outward, see `enclosures` and `balls`.
 """
 
 from __future__ import annotations
@@ -19,14 +16,124 @@ from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
+from flint import acb, arb
 
 from sordino.constraints import TRUTH, Constraint, Number, exact, shown
 from sordino.errors import InvalidParameter
-from sordino_audit.continuous import enclosures as floats, log_formulas as formulas, series
-from sordino_audit.continuous.enclosures import Floats
+from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.balls import NOTHING, ONE, Analytic
+from sordino_audit.continuous.enclosures import NEVER, Bounds, Floats
 from sordino_audit.continuous.heavy_tail import HeavyTail
-from sordino_audit.continuous.log_formulas import OfInterval, OfPoint
-from sordino_audit.continuous.series import Series
+
+OfPoint = Callable[[Floats], Bounds]
+OfInterval = Callable[[Floats, Floats], Bounds]
+
+LN_2 = floats.log((np.array(2.0), np.array(2.0)))
+# The logarithm and pi err by a few units in the last place; much more is taken off.
+LN_2_PI = floats.widen(*(np.array(math.log(2 * math.pi)),) * 2)
+
+
+def unimodal(at: OfPoint, *, rises: bool = True) -> OfInterval:
+    """Return the enclosure over intervals of a log density that rises up to 0 and falls after it.
+
+    With `rises` False the density is 0 before 0.
+    """
+
+    def enclosed(low: Floats, high: Floats) -> Bounds:
+        # The largest value is at 0, or at the end that is nearest to it.
+        left, right, top = at(low), at(high), at(np.clip(0.0, low, high))
+        least = np.minimum(left[0], right[0])
+        if rises:
+            return least, top[1]
+        return np.where(low < 0, NEVER, least), np.where(high < 0, NEVER, top[1])
+
+    return enclosed
+
+
+exponential = unimodal(lambda z: (-np.maximum(z, 0.0),) * 2, rises=False)
+
+
+def negative(a: Bounds) -> Bounds:
+    """Return bounds of the negative number."""
+    return -a[1], -a[0]
+
+
+def decay(x: Floats) -> Bounds:
+    """Return e^-x."""
+    return floats.exp((-x, -x))
+
+
+def laplace_cdf(x: Floats) -> Bounds:
+    """Return the logarithm of the distribution function of the Laplace law."""
+    # Each formula is for its own side of 0, computed everywhere at arguments that suit it.
+    below = floats.minus((np.minimum(x, 0.0),) * 2, LN_2)
+    half = tuple(side / 2 for side in floats.exp((-np.maximum(x, 0.0),) * 2))
+    above = floats.widen(np.log1p(-half[1]), np.log1p(-half[0]))
+    return np.where(x < 0, below[0], above[0]), np.where(x < 0, below[1], above[1])
+
+
+def gumbel(z: Floats) -> Bounds:
+    """Return -z - e^-z; at either end of the line the density is 0."""
+    low, high = negative(floats.plus((z, z), decay(z)))
+    return np.where(np.isinf(z), NEVER, low), np.where(np.isinf(z), NEVER, high)
+
+
+def logistic(z: Floats) -> Bounds:
+    """Return -|z| - 2 log(1 + e^-|z|)."""
+    # By symmetry in terms of |z|: no exponential overflows.
+    low, high = floats.log1pexp((-np.abs(z),) * 2)
+    return negative(floats.plus((np.abs(z),) * 2, (2 * low, 2 * high)))
+
+
+def gaussian(z: Floats) -> Bounds:
+    """Return -z^2/2 - log(2 pi)/2."""
+    with np.errstate(over="ignore", under="ignore"):
+        power = -z * z / 2
+    # What is finite is not 0: a square that overflows must not become a density of 0.
+    least, most = (
+        power - floats.TINY,
+        np.where(np.isinf(z), NEVER, np.maximum(power, -1e308)),
+    )
+    return floats.minus((least, most), (LN_2_PI[0] / 2, LN_2_PI[1] / 2))
+
+
+EXPONENTIAL = Analytic(
+    density=lambda z, side, _: (-z).exp() if side > 0 else NOTHING,
+    cdf=lambda z, side, _: -(-z).expm1() if side > 0 else NOTHING,
+    survival=lambda z, side, _: (-z).exp() if side > 0 else ONE,
+)
+LAPLACE = Analytic(
+    density=lambda z, side, _: (-z * side).exp() / 2,
+    cdf=lambda z, side, _: 1 - (-z).exp() / 2 if side > 0 else z.exp() / 2,
+    survival=lambda z, side, _: (-z).exp() / 2 if side > 0 else 1 - z.exp() / 2,
+)
+# Written with exponentials that are at most 1 on their side of 0.
+LOGISTIC = Analytic(
+    density=lambda z, side, _: (-z * side).exp() / (1 + (-z * side).exp()) ** 2,
+    cdf=lambda z, side, _: 1 / (1 + (-z).exp()) if side > 0 else z.exp() / (1 + z.exp()),
+    survival=lambda z, side, _: (-z).exp() / (1 + (-z).exp()) if side > 0 else 1 / (1 + z.exp()),
+)
+
+
+# From a depth of 1000 down density and probability are at most e^(1000 - e^1000), far less than 2^-(10^9),
+# over balls of any width: the exponential of a wide ball would say nothing.
+_GUMBEL_DEPTH = 1000
+_DEEP_GUMBEL = acb(arb(0, arb((1, -(10**9)))))
+
+
+def _is_deep(z: acb) -> bool:
+    return bool(z.imag.is_zero() and z.real < -_GUMBEL_DEPTH)
+
+
+GUMBEL = Analytic(
+    density=lambda z, _, __: _DEEP_GUMBEL if _is_deep(z) else (-z - (-z).exp()).exp(),
+    cdf=lambda z, _, __: _DEEP_GUMBEL if _is_deep(z) else (-(-z).exp()).exp(),
+    survival=lambda z, _, __: 1 - _DEEP_GUMBEL if _is_deep(z) else -(-(-z).exp()).expm1(),
+)
+
+
+# ---- laws --------------------------------------------------------------------------------------------------
+
 
 # ---- measures ----------------------------------------------------------------------------------------------
 
@@ -98,8 +205,8 @@ class Law:
     Notes
     -----
     The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified,
-    under what is assumed of floats. They know their Taylor coefficients, too, with which integrals are
-    enclosed to a dozen digits; those of other laws to six.
+    under what is assumed of floats. Integrals of their products (but for the normal law) are enclosed to a
+    dozen digits in ball arithmetic; those of other laws to six.
 
     Examples
     --------
@@ -115,7 +222,7 @@ class Law:
     log_concave: bool
     breaks: tuple[Fraction, ...]
     name: str
-    coefficients: Callable[[Series, Floats], Series] | None
+    analytic: Analytic | None
     bends: tuple[tuple[float, float], ...]
     shapes: tuple[str, ...]
     outside: Outside | None
@@ -144,11 +251,11 @@ class Law:
         listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
         shapes = ("concave",) if log_concave else ("any",)
         common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
-        # A law of a caller has no Taylor coefficients, and nothing is known of its tail.
+        # A law of a caller is known by its enclosures only, and nothing is known of its tail.
         self._set(given | common | {"breaks": tuple(listed), "name": name})
 
     def _set(self, values: dict[str, Any]) -> None:
-        for field, value in ({"coefficients": None, "bends": (), "outside": None} | values).items():
+        for field, value in ({"analytic": None, "bends": (), "outside": None} | values).items():
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
@@ -172,7 +279,7 @@ class Law:
         mirrored Law.exponential(scale=2)
         """
         # The law is continuous: P(-Z <= x) = P(Z > -x).
-        density, below, above, inner = self.log_density, self.log_cdf, self.log_survival, self.coefficients
+        density, below, above = self.log_density, self.log_cdf, self.log_survival
         return Law._made(
             self.scale,
             name=f"mirrored {self.name}",
@@ -183,7 +290,7 @@ class Law:
             breaks=tuple(-x for x in reversed(self.breaks)),
             bends=tuple((-high, -low) for low, high in reversed(self.bends)),
             shapes=self.shapes[::-1],
-            coefficients=None if inner is None else lambda z, side: inner(series.negated(z), -side),
+            analytic=None if self.analytic is None else self.analytic.mirrored(),
         )
 
     @staticmethod
@@ -193,16 +300,14 @@ class Law:
             scale,
             name="Law.exponential",
             outside=_bound_one_sided_shift,
-            log_density=formulas.exponential,
+            log_density=exponential,
             log_cdf=lambda x: floats.log1mexp((x, x)),
             # Nothing is rounded: both bounds are the same.
             log_survival=lambda x: (-np.maximum(x, 0.0),) * 2,
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
-            coefficients=lambda z, side: formulas.masked(
-                series.exponentiated(series.changed(z, Fraction(-1))), side > 0
-            ),
+            analytic=EXPONENTIAL,
         )
 
     @staticmethod
@@ -212,15 +317,13 @@ class Law:
             scale,
             name="Law.laplace",
             outside=_bound_shift,
-            log_density=formulas.unimodal(lambda z: floats.minus((-np.abs(z),) * 2, formulas.LN_2)),
-            log_cdf=formulas.laplace_cdf,
-            log_survival=lambda x: formulas.laplace_cdf(-x),
+            log_density=unimodal(lambda z: floats.minus((-np.abs(z),) * 2, LN_2)),
+            log_cdf=laplace_cdf,
+            log_survival=lambda x: laplace_cdf(-x),
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
-            coefficients=lambda z, side: series.changed(
-                series.exponentiated(formulas.signed(z, -side)), Fraction(1, 2)
-            ),
+            analytic=LAPLACE,
         )
 
     @staticmethod
@@ -230,11 +333,11 @@ class Law:
             scale,
             # The log ratio of two such densities has no bound, so that nothing is said of the tail.
             name="Law.gumbel",
-            log_density=formulas.unimodal(formulas.gumbel),
-            log_cdf=lambda x: formulas.negative(formulas.decay(x)),
-            log_survival=lambda x: floats.log1mexp(formulas.decay(x)),
+            log_density=unimodal(gumbel),
+            log_cdf=lambda x: negative(decay(x)),
+            log_survival=lambda x: floats.log1mexp(decay(x)),
             shapes=("concave",),
-            coefficients=formulas.gumbel_coefficients,
+            analytic=GUMBEL,
         )
 
     @staticmethod
@@ -244,11 +347,11 @@ class Law:
             scale,
             name="Law.logistic",
             outside=_bound_shift,
-            log_density=formulas.unimodal(formulas.logistic),
-            log_cdf=lambda x: formulas.negative(floats.log1pexp((-x, -x))),
-            log_survival=lambda x: formulas.negative(floats.log1pexp((x, x))),
+            log_density=unimodal(logistic),
+            log_cdf=lambda x: negative(floats.log1pexp((-x, -x))),
+            log_survival=lambda x: negative(floats.log1pexp((x, x))),
             shapes=("concave",),
-            coefficients=formulas.logistic_coefficients,
+            analytic=LOGISTIC,
         )
 
     @staticmethod
@@ -261,7 +364,7 @@ class Law:
             scale,
             # No bound in the tail, as for Gumbel noise.
             name="Law.gaussian",
-            log_density=formulas.unimodal(formulas.gaussian),
+            log_density=unimodal(gaussian),
             shapes=("concave",),
         )
 
@@ -280,7 +383,7 @@ class Law:
         return Law._made(
             scale,
             name=f"Law.cauchy({side}gamma={shown(power)})",
-            log_density=formulas.unimodal(heavy.log_density, rises=not one_sided),
+            log_density=unimodal(heavy.log_density, rises=not one_sided),
             log_cdf=heavy.log_cdf,
             log_survival=heavy.log_survival,
             log_concave=False,
@@ -288,7 +391,7 @@ class Law:
             outside=heavy.outside,
             bends=heavy.bends,
             shapes=("linear" if one_sided else "convex", "concave", "convex"),
-            coefficients=heavy.coefficients,
+            analytic=heavy.analytic,
         )
 
     def __str__(self) -> str:

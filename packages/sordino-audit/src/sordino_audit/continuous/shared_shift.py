@@ -2,8 +2,8 @@
 
 The probabilities of their outputs are integrals over one shared shift.
 
-Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and
-"Crossings".
+Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md,
+"Races" and "Crossings".
 Floats: outward, see `integrals`.
 """
 
@@ -23,14 +23,13 @@ import numpy as np
 from sordino.constraints import TRUTH, shown
 from sordino.errors import InvalidParameter
 from sordino_audit.continuous import enclosures as floats
+from sordino_audit.continuous.cells import Cells, Curve, Piece, atom, check_shape, compared, within
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous, classes, rest
 from sordino_audit.continuous.enclosures import Bounds, Floats
-from sordino_audit.continuous.envelopes import Piece, check_shape
-from sordino_audit.continuous.integrals import CellBudget, Factor, Integrals, Shifts
+from sordino_audit.continuous.integrals import CellBudget, Factor, Shifts, integrate
 from sordino_audit.continuous.laws import PLACE, Law
-from sordino_audit.continuous.ratios import Cells, Curve, atom, compared, within
 
-_FINEST_SHARE = 1e-11
+_FINEST_SHARE = 1e-12
 _SLACK_SHARE = 1 / 16
 _FARTHEST_IN_SCALES = 2000
 _MOST_SHIFT_CELLS = 4_000_000
@@ -198,12 +197,10 @@ class SharedShift(Continuous):
 
     def _logs(self, products: Sequence[Products], slack: float, budget: CellBudget) -> Bounds:
         """Return bounds of the logarithms of integrals with the same factors."""
-        smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
+        smooth = all(factor.law.analytic is not None for factor in products[0].factors)
         # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
         share = min(slack * _SLACK_SHARE, _FINEST_SHARE) if smooth else slack * _SLACK_SHARE * 4
-        return floats.log(
-            Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget)
-        )
+        return floats.log(integrate(products[0].factors, [part.shifts for part in products], share, budget))
 
     def _curves(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[Cells, float]:
         """Return the cells of the number of one label, and the probability beyond the last one."""
@@ -289,7 +286,7 @@ class SharedShift(Continuous):
         return float(low[0]), float(high[0])
 
     def _assumed(self, answers: Any) -> str:
-        own = sorted({f"{law}" for law in self._laws(answers) if law.coefficients is None})
+        own = sorted({f"{law}" for law in self._laws(answers) if law.analytic is None})
         return "the noise is independent and has the laws that are named" + (
             f"; what {', '.join(own)} says of itself" if own else ""
         )

@@ -24,7 +24,7 @@ from sordino_audit.continuous.enclosures import NEVER, Bounds, Floats
 from sordino_audit.continuous.heavy_tail import HeavyTail
 from sordino_audit.continuous.laws import Law
 from sordino_audit.continuous.races import Race
-from sordino_audit.controls.control import Control
+from sordino_audit.controls import Control
 
 _PURE_ONE = Pure(epsilon=1)
 _NOISE_WINDOW = (-60, 60)

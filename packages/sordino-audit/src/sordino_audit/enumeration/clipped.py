@@ -1,9 +1,11 @@
-"""What the auditor looks at for clipped sums, means and variances: the law of the clip, then of the totals.
+"""What the auditor looks at for figures within bounds: stated laws of clips, totals and noise.
 
-The totals are put in classes: with Laplace noise they lose nothing, with Gaussian noise a little.
+No finite number of draws decides these releases. Totals are put in classes: with Laplace noise
+they lose nothing, with Gaussian noise a little.
 
-Claim: each listed probability lies between its two decimals; with Laplace noise no output loses more than its
-class. Proof: docs/proofs/above-threshold.md, "The audit".
+Claim: each listed probability lies between its two decimals; with Laplace noise no output loses
+more than its class. Proof: docs/proofs/above-threshold.md, "The audit"; docs/proofs/folded.md;
+docs/proofs/composite.md.
 Floats: none.
 """
 
@@ -16,20 +18,94 @@ from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
+
 from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
 from sordino.estimators.clipped.clip import Clip
-from sordino.noise import DiscreteGaussian, DiscreteLaplace
-from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
-from sordino_audit.enumeration.scans import positions
-from sordino_audit.enumeration.subject import Stated, Subject
+from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
+from sordino.mechanisms.bounded.random_rounding import number
+from sordino.mechanisms.folded import check_covered
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Staircase
+from sordino.noise.probability import Bounds
+from sordino_audit.enumeration import decimals
+from sordino_audit.enumeration.searches import positions
+from sordino_audit.enumeration.subject import Stated, Subject, make_step_reader
 
-_CLIP_DIGITS = 60
+
+def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
+    """Return the law of a folded staircase; None for Laplace noise, which is played."""
+    law = mechanism.noise
+    if not isinstance(law, Staircase):
+        return None
+    check_covered(law, mechanism.sensitivity, n)
+    low, high = mechanism.ends
+    on_grid = make_step_reader(mechanism, n)
+    return Subject(
+        laws=[],
+        steps=lambda answers: np.clip(on_grid(answers), low, high),
+        stated=lambda steps: staircase(law, int(steps[0]), low, high),
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
+    """Yield the folded outputs of an answer with bounds of their probabilities.
+
+    Numerator and denominator of each rise with r, so that bounds of r give bounds of both.
+    """
+    ends = [Fraction(bound) for bound in decimals.enclose_decay(law.rate)]
+    # Numbers 0, 1, 2, ... have the weight flat + (period - flat) r in their first period, and r times as much
+    # in each further one. Both signs have it; 0 is counted once.
+    wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
+    # An output beyond an end keeps its place in the period, so that one period lies outside on either side.
+    for output in range(low - law.period + 1, high + law.period):
+        level = int(law.level(np.array(abs(output - x))))
+        # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
+        tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
+        least, most = min(tops) / wholes[1], max(tops) / wholes[0]
+        yield output, (decimals.enclose_ratio(least)[0], decimals.enclose_ratio(most)[1])
+
+
+def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
+    """Return the law of composite noise, with the rounding at random of the value to the grid."""
+    if n != 1:
+        raise InvalidParameter(
+            "audit.exact needs one value on each side for composite noise, "
+            f"whose reports are drawn alone; got {n}."
+        )
+
+    def stated(values: Any) -> Stated:
+        value = np.atleast_1d(np.asarray(values, dtype=object))[0]
+        for place, probability in enumerate(law(mechanism, value)):
+            # Outputs that cannot happen are not listed.
+            if probability:
+                yield place, decimals.enclose_ratio(probability)
+
+    return Subject(laws=[], stated=stated, cost=mechanism.cost, name=repr(mechanism))
+
+
+def law(mechanism: CompositeMechanism | CompositeTable, value: Any) -> list[Fraction]:
+    """Return the probability of each output for a value, rounding to the grid included."""
+    grid = mechanism.grid
+    place = (number(value, grid.low, grid.high) - grid.low) / grid.step
+    # A value outside the range counts as the end that is nearer.
+    return grid.law(max(Fraction(0), min(Fraction(2 * grid.noise.inputs), place)))
+
+
+# ---- clipped totals ----------------------------------------------------------------------------------------
+
+
 _MOST_CLIPPED_RECORDS = 16
 _CELLS = {1: 160, 2: 32}  # for Gaussian noise on so many totals: how many cells of each are told apart
 # The first digits of pi: a number below it, and above it with the last digit raised.
-_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+_PI = (
+    Decimal("3.14159265358979323846264338327950288419716939937510582097494459"),
+    Decimal("3.14159265358979323846264338327950288419716939937510582097494460"),
+)
 
 Clipped = ClippedSum | ClippedMean | ClippedVariance
 
@@ -54,8 +130,7 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
             f"audit.exact needs at most {_MOST_CLIPPED_RECORDS} records for a clipped sum or mean; "
             f"got {len(values)}."
         )
-    down, up = contexts(_CLIP_DIGITS)
-    for tests, (low, high) in clips(mechanism, values):
+    for tests, chance in clips(mechanism, values):
         clip = mechanism.search.clip(tests, simulated=True)
         # The noise depends on the clip alone, which is public once it was released.
         law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
@@ -69,13 +144,10 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
         ]
         # Each total has fresh noise: given the clip the probabilities of their classes multiply.
         for each in product(*(enumerate(one) for one in classes)):
-            least, most = low, high
-            for _, (a, b) in each:
-                least, most = down.multiply(least, a), up.multiply(most, b)
             yield (
                 # A search in vain is written as 0: any other one tests an edge at least.
                 (*((0 if one is None else one) for one in tests), *(place for place, _ in each)),
-                (least, most),
+                decimals.product_of([chance, *(one for _, one in each)]),
             )
 
 
@@ -87,15 +159,14 @@ def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...],
     search = mechanism.search
     runs = search.runs(BucketCounts.of(values, grid=mechanism.grid))
     laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
-    down, up = contexts(_CLIP_DIGITS)
-    found = []
     # Each search has fresh noise: the law of all of them is a product.
-    for each in product(*laws):
-        low = high = Decimal(1)
-        for _, (least, most) in each:
-            low, high = down.multiply(low, least), up.multiply(high, most)
-        found.append((tuple(None if place is None else place + 1 for place, _ in each), (low, high)))
-    return found
+    return [
+        (
+            tuple(None if place is None else place + 1 for place, _ in each),
+            decimals.product_of(one for _, one in each),
+        )
+        for each in product(*laws)
+    ]
 
 
 def totals(mechanism: Clipped, values: Any, clip: Clip) -> list[int]:
@@ -129,17 +200,15 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
     so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
     exceeds.
     """
-    down, up = contexts(_CLIP_DIGITS)
-    r = exp_bounds(law.rate, _CLIP_DIGITS)
+    whole = decimals.add_bounds(decimals.ONE, decimals.enclose_decay(law.rate))
 
     def tail(distance: int) -> Bounds:  # P(noise >= distance) = r^distance / (1 + r), distance >= 0
-        far = exp_bounds(law.rate * distance, _CLIP_DIGITS)
-        return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
+        return decimals.divide(decimals.enclose_decay(law.rate * distance), whole)
 
     below, above = tail(total - low), tail(high - total)
     # The three probabilities add up to 1; the bound may fall below 0, which is cut off.
-    middle = down.subtract(1, up.add(below[1], above[1])), up.subtract(1, down.add(below[0], above[0]))
-    return [below, (max(middle[0], Decimal(0)), middle[1]), above]
+    middle = decimals.subtract(decimals.ONE, decimals.add_bounds(below, above))
+    return [below, decimals.within_one(middle), above]
 
 
 def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) -> list[Bounds]:
@@ -157,36 +226,37 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
         raise InvalidParameter(
             "audit.exact needs Gaussian totals with noise of a deviation of a step or more. Lower total_rho."
         )
-    down, up = contexts(_CLIP_DIGITS)
     far = 8 * (math.isqrt(math.floor(1 / (2 * law.rate))) + 1)
     first, last = low - far, high + far
     # Where each cell begins, as noise: integrals are taken between half steps.
     starts = [first + (last - first) * part // parts - total for part in range(parts + 1)]
     integrals = [_integral(law.rate, start - Fraction(1, 2)) for start in starts]
     # The sum of all weights is sqrt(pi / rate), times 1 + 2 (e^(-pi^2 / rate) + ...), and pi^2 > 9.
-    least = down.sqrt(down.divide(_PI, ratio_bounds(law.rate, _CLIP_DIGITS)[1]))
-    most = up.sqrt(up.divide(up.next_plus(_PI), ratio_bounds(law.rate, _CLIP_DIGITS)[0]))
-    most = up.multiply(most, up.add(1, up.multiply(2, exp_bounds(9 / law.rate, _CLIP_DIGITS)[1])))
-
-    def chance(weight: Bounds, off: Decimal) -> Bounds:
-        low, high = down.divide(down.subtract(weight[0], off), most), up.divide(up.add(weight[1], off), least)
-        return max(Decimal(0), low), min(Decimal(1), high)
+    near = decimals.root(decimals.divide(_PI, decimals.enclose_ratio(law.rate)))
+    ripple = decimals.enclose_decay(9 / law.rate)[1]
+    whole = (
+        near[0],
+        decimals.multiply(near, decimals.sum_of([decimals.ONE, (ripple, ripple), (ripple, ripple)]))[1],
+    )
 
     def between(one: int, other: int, weight: Bounds) -> Bounds:
-        return chance(weight, _off(law.rate, one, other))
+        off = _off(law.rate, one, other)
+        least, most = decimals.subtract(weight, (off, off)), decimals.add_bounds(weight, (off, off))
+        return decimals.within_one(decimals.divide((least[0], most[1]), whole))
 
     found = [
-        between(one, other, (down.subtract(after[0], before[1]), up.subtract(after[1], before[0])))
+        between(one, other, decimals.subtract(after, before))
         for (one, before), (other, after) in pairwise(zip(starts, integrals, strict=True))
     ]
 
     def beyond(distance: int) -> Bounds:  # P(noise >= distance): half of what lies farther than that
         half = _integral(law.rate, distance - Fraction(1, 2))
-        near = between(1 - distance, distance, (down.add(half[0], half[0]), up.add(half[1], half[1])))
-        return down.divide(down.subtract(1, near[1]), 2), up.divide(up.subtract(1, near[0]), 2)
+        near = between(1 - distance, distance, decimals.add_bounds(half, half))
+        return decimals.within_one(
+            decimals.divide(decimals.subtract(decimals.ONE, near), decimals.enclose_ratio(Fraction(2)))
+        )
 
-    below, above = beyond(1 - starts[0]), beyond(starts[-1])
-    return [(max(Decimal(0), below[0]), below[1]), *found, (max(Decimal(0), above[0]), above[1])]
+    return [beyond(1 - starts[0]), *found, beyond(starts[-1])]
 
 
 def _off(rate: Fraction, first: int, after: int) -> Decimal:
@@ -196,11 +266,10 @@ def _off(rate: Fraction, first: int, after: int) -> Decimal:
     """
     # Over one step the midpoint is off by at most 1/24 of the largest second derivative, which is at most
     # (2 rate + 4 rate^2 x^2) e^(-rate x^2).
-    _, up = contexts(_CLIP_DIGITS)
     ends = abs(first - Fraction(1, 2)), abs(after - Fraction(1, 2))
     nearest = Fraction(0) if first <= 0 < after else min(ends)
     curved = (2 * rate + 4 * rate**2 * max(ends) ** 2) * (after - first) / 24
-    return up.multiply(ratio_bounds(curved, _CLIP_DIGITS)[1], exp_bounds(rate * nearest**2, _CLIP_DIGITS)[1])
+    return decimals.multiply(decimals.enclose_ratio(curved), decimals.enclose_decay(rate * nearest**2))[1]
 
 
 def _integral(rate: Fraction, end: Fraction) -> Bounds:
@@ -209,18 +278,16 @@ def _integral(rate: Fraction, end: Fraction) -> Bounds:
         low, high = _integral(rate, -end)
         return high.copy_negate(), low.copy_negate()
     # end e^-u (1 + 2u/3 + (2u)^2/(3 5) + ...) with u = rate end^2: all terms are positive.
-    down, up = contexts(_CLIP_DIGITS)
     exponent = rate * end**2
-    low, high = ratio_bounds(2 * exponent, _CLIP_DIGITS)
-    term = total = (Decimal(1), Decimal(1))
-    odd, rising, smallest = 1, math.ceil(4 * exponent), Decimal(10) ** -_CLIP_DIGITS
+    step = decimals.enclose_ratio(2 * exponent)
+    term = total = decimals.ONE
+    odd, rising, smallest = 1, math.ceil(4 * exponent), Decimal(10) ** -60
     # Beyond these each term is at most half of the one before: all others together are at most the last one.
     while rising > odd + 2 or term[1] > smallest:
         odd += 2
-        term = down.divide(down.multiply(term[0], low), odd), up.divide(up.multiply(term[1], high), odd)
-        total = down.add(total[0], term[0]), up.add(total[1], term[1])
-    factor, power = ratio_bounds(end, _CLIP_DIGITS), exp_bounds(exponent, _CLIP_DIGITS)
-    return (
-        down.multiply(down.multiply(factor[0], power[0]), total[0]),
-        up.multiply(up.multiply(factor[1], power[1]), up.add(total[1], term[1])),
+        term = decimals.divide(decimals.multiply(term, step), (Decimal(odd), Decimal(odd)))
+        total = decimals.add_bounds(total, term)
+    rest = Decimal(0), term[1]
+    return decimals.product_of(
+        [decimals.enclose_ratio(end), decimals.enclose_decay(exponent), decimals.add_bounds(total, rest)]
     )

@@ -1,29 +1,22 @@
 """What the auditor looks at for selections without a fixed number of draws.
 
-It is one try of a race, or a law that is stated.
+It is one try of a race, or a stated law.
 
-What the auditor looks at for the sparse vector with Gumbel noise: its stated law.
-
-An output is (asked, places of the positives).
-
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/gumbel-sparse-vector.md.
-Floats: none.
-
-The laws of the exponential mechanism in closed form: with the lead, and drawn without replacement.
-
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/exponential-mechanism.md (1),
-"Top k".
+Claim: each listed probability lies between its two decimals. Proof:
+docs/proofs/gumbel-sparse-vector.md; docs/proofs/exponential-mechanism.md (1), "Top k";
+docs/proofs/joint-top-k.md.
 Floats: none.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any, final
 
 import numpy as np
@@ -33,6 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     ExponentialMechanism,
     GumbelSparseVector,
+    JointTopK,
     NoisyTopK,
     PermuteAndFlip,
     RandomizedResponse,
@@ -43,15 +37,22 @@ from sordino.mechanisms.permute_and_flip import decide as decide_permuted
 from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
 from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
-from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds
+from sordino_audit.enumeration import decimals
 from sordino_audit.enumeration.laws import Finite
-from sordino_audit.enumeration.played import check_size, make_step_reader, raced
-from sordino_audit.enumeration.subject import Rows, Subject
+from sordino_audit.enumeration.subject import (
+    Rows,
+    Subject,
+    check_domain,
+    check_size,
+    make_step_reader,
+    nonzero,
+    raced,
+)
 
 # ---- softmax -----------------------------------------------------------------------------------------------
 
 
-_SOFTMAX_DIGITS = 60
 _NEGLIGIBLE_LEAD = Decimal("1e-30")  # leads are listed until each place has less than about this left
 _LEAD_NATS = 70  # ln 1e30, and a bit
 
@@ -92,57 +93,36 @@ def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) /
     (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
     """
-    down, up = contexts(_SOFTMAX_DIGITS)
     weights = _enclose_weights(q, rate)
-    one = exp_bounds(rate, _SOFTMAX_DIGITS)
-    fall = down.subtract(1, one[1]), up.subtract(1, one[0])
+    fall = decimals.subtract(decimals.ONE, decimals.enclose_decay(rate))
     for i, x in enumerate(q):
-        others = _add_weight_bounds(weight for j, weight in enumerate(weights) if j != i)
+        others = decimals.sum_of(weight for j, weight in enumerate(weights) if j != i)
+        little = decimals.multiply(others, (_NEGLIGIBLE_LEAD, _NEGLIGIBLE_LEAD))[0]
         m, after = 0, weights[i]
         # What is left of a place, relative to the others, falls with the lead: the list ends where that is
         # negligible.
-        while m == 0 or after[1] > up.multiply(others[0], _NEGLIGIBLE_LEAD):
-            here, after = after, exp_bounds(rate * (max(q) - x + m + 1), _SOFTMAX_DIGITS)
+        while m == 0 or after[1] > little:
+            here, after = after, decimals.enclose_decay(rate * (max(q) - x + m + 1))
             # All factors are positive, so that bounds of them multiply to bounds of the formula above.
-            above = _multiply_weight_bounds([here, others, fall])
-            below = _multiply_weight_bounds(
-                [_add_weight_bounds([here, others]), _add_weight_bounds([after, others])]
-            )
-            yield (i, m), (down.divide(above[0], below[1]), up.divide(above[1], below[0]))
+            below = decimals.multiply(decimals.add_bounds(here, others), decimals.add_bounds(after, others))
+            yield (i, m), decimals.divide(decimals.product_of([here, others, fall]), below)
             m += 1
 
 
 def _list_choices(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
-    down, up = contexts(_SOFTMAX_DIGITS)
     weights = _enclose_weights(q, rate)
     for chosen in permutations(range(len(q)), k):
         turns = []
         for turn, i in enumerate(chosen):
             # What was chosen before takes no part any more.
-            left = _add_weight_bounds(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
-            turns.append((down.divide(weights[i][0], left[1]), up.divide(weights[i][1], left[0])))
-        yield chosen, _multiply_weight_bounds(turns)
+            left = decimals.sum_of(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
+            turns.append(decimals.divide(weights[i], left))
+        yield chosen, decimals.product_of(turns)
 
 
 def _enclose_weights(q: list[int], rate: Fraction) -> list[Bounds]:
     # Relative to the largest answer: no weight is above 1, and only differences count.
-    return [exp_bounds(rate * (max(q) - x), _SOFTMAX_DIGITS) for x in q]
-
-
-def _add_weight_bounds(parts: Iterable[Bounds]) -> Bounds:
-    down, up = contexts(_SOFTMAX_DIGITS)
-    low = high = Decimal(0)
-    for part in parts:
-        low, high = down.add(low, part[0]), up.add(high, part[1])
-    return low, high
-
-
-def _multiply_weight_bounds(parts: Iterable[Bounds]) -> Bounds:
-    down, up = contexts(_SOFTMAX_DIGITS)
-    low = high = Decimal(1)
-    for part in parts:
-        low, high = down.multiply(low, part[0]), up.multiply(high, part[1])
-    return low, high
+    return [decimals.enclose_decay(rate * (max(q) - x)) for x in q]
 
 
 # ---- gumbel sparse vector ----------------------------------------------------------------------------------
@@ -177,7 +157,6 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
     With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
     (A_m A_(m-1)), P(none) = 1/A_n.
     """
-    down, up = contexts(_TRANSCRIPT_DIGITS)
     n, found = len(heights), []
 
     def go_on(places: tuple[int, ...], start: int, so_far: Bounds) -> None:
@@ -186,19 +165,18 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
             found.append(((start, *places), so_far))
             return
         # A_m starts at 1 with each new threshold.
-        before = Decimal(1), Decimal(1)
+        before = decimals.ONE
         for m in range(start, n):
             w = weight([heights[m]], [1], rate, _TRANSCRIPT_DIGITS)
-            after = down.add(before[0], w[0]), up.add(before[1], w[1])
-            low = down.divide(down.multiply(so_far[0], w[0]), up.multiply(after[1], before[1]))
-            high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
+            after = decimals.add_bounds(before, w)
+            chance = decimals.divide(decimals.multiply(so_far, w), decimals.multiply(after, before))
             # The stream goes on behind the positive, with a new threshold.
-            go_on((*places, m), m + 1, (low, high))
+            go_on((*places, m), m + 1, chance)
             before = after
         # No answer that is left was above: 1/A_n.
-        found.append(((n, *places), (down.divide(so_far[0], before[1]), up.divide(so_far[1], before[0]))))
+        found.append(((n, *places), decimals.divide(so_far, before)))
 
-    go_on((), 0, (Decimal(1), Decimal(1)))
+    go_on((), 0, decimals.ONE)
     return found
 
 
@@ -304,3 +282,58 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
     return Subject(
         laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism)
     )
+
+
+# ---- joint top k -------------------------------------------------------------------------------------------
+
+
+def joint_top_k(mechanism: JointTopK, n: int) -> Subject:
+    """Return the stated law of the set; with a domain, over all of its items."""
+    domain = mechanism.domain_size
+    check_domain(domain)
+    size = n if domain is None else domain
+    if mechanism.k > size:
+        raise InvalidParameter(
+            f"JointTopK.k must be at most the number of answers {size}; got {mechanism.k}."
+        )
+
+    def steps(answers: Any) -> NDArray[np.int64]:
+        given = (answers,) if domain is None else nonzero(answers)
+        # The rounding and the positions are those of the library.
+        found, at, _ = mechanism.on_grid(*given)
+        if domain is None:
+            check_size(found, n)
+        dense = np.zeros(size, dtype=np.int64)
+        dense[at] = found
+        return dense
+
+    return Subject(
+        laws=[],
+        steps=steps,
+        stated=lambda found: joint_sets(found.tolist(), mechanism.k, mechanism.rate),
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def joint_sets(q: list[int], k: int, rate: Fraction) -> Counted:
+    """Return every set of `k` places with bounds of its probability, proportional to e^(-rate/2 regret)."""
+    return Counted(math.comb(len(q), k), _list_sets(q, k, rate))
+
+
+def _list_sets(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
+    regrets = {}
+    for chosen in combinations(range(len(q)), k):
+        outside = [x for i, x in enumerate(q) if i not in chosen]
+        # If nothing is outside, there is one set, and no regret.
+        regrets[chosen] = max(outside) - min(q[i] for i in chosen) if outside else 0
+    least = min(regrets.values())
+    # Relative to the best set: no weight is above 1.
+    weights = {d: decimals.enclose_decay(rate * (d - least) / 2) for d in set(regrets.values())}
+    whole = decimals.sum_of(
+        decimals.multiply(weights[d], (Decimal(times), Decimal(times)))
+        for d, times in Counter(regrets.values()).items()
+    )
+    for chosen, d in regrets.items():
+        yield chosen, decimals.divide(weights[d], whole)

@@ -1,16 +1,20 @@
-"""What the auditor looks at for quantiles: every way that their searches may end, with its probability.
+"""What the auditor looks at for searches by a noisy threshold, also those of quantiles.
 
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The
-audit".
-Floats: they say how much noise is played; none enters a probability.
+A scan stops with a probability that is a series over the noise of the threshold, with what is
+left of it. A quantile is a search made of scans; every way that it may end is listed.
+
+Claim: each listed probability lies between its two decimals. Proof:
+docs/proofs/above-threshold.md, "The audit".
+Floats: they say how many terms are added and how much noise is played; none enters a probability.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from functools import partial
+from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -18,12 +22,134 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, Quantile, QuantileInterval, Quantiles
 from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
+from sordino.grid import Steps
+from sordino.mechanisms import AboveThreshold
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import DiscreteLaplace
-from sordino.noise.probability import Bounds, contexts, exp_bounds
-from sordino_audit.enumeration.scans import Listed, positions
-from sordino_audit.enumeration.subject import Stated, Subject
+from sordino.noise.probability import Bounds
+from sordino_audit.enumeration import decimals
+from sordino_audit.enumeration.laws import TOO_MANY
+from sordino_audit.enumeration.subject import Stated, Subject, make_step_reader
 
-_QUANTILE_DIGITS = 60
+_LOST_PROBABILITY = 1e-45
+_MOST_SCAN_TERMS = 4_000_000
+_KEPT_POWERS = 1 << 13
+
+Listed = list[tuple[int | None, Bounds]]
+
+
+def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
+    """Return the law of the first answer above."""
+    scan = mechanism.scan()
+    return Subject(
+        laws=[],
+        stated=lambda steps: positions(scan, steps.tolist()),
+        steps=_make_step_function(mechanism, n),
+        cost=mechanism.cost,
+        # Nested answers are fewer pairs than any statement about each answer says: they are taken as
+        # neighbors on the caller's word.
+        sensitivity=None if mechanism.nested else mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
+    """Return the function that turns answers into `n` whole numbers of steps, as the mechanism does."""
+    checked = make_step_reader(mechanism, n)
+
+    def steps(answers: Any) -> Steps:
+        checked(answers)
+        return mechanism.steps(answers)
+
+    return steps
+
+
+def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int] | None = None) -> Listed:
+    """Return each position, and None, with bounds of its probability.
+
+    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z - answer),
+    P(first at k) = s_k times the product of 1 - s_i before. Terms are added up to where no test is certain
+    any more, and on until the rest is small; the rest is geometric up to the products, which rise.
+
+    Raises
+    ------
+    InvalidParameter
+        If the noise is so wide, or the answers so many, that this would take too long.
+    """
+    tests = [f for f, times in zip(answers, lengths or [1] * len(answers), strict=True) for _ in range(times)]
+    last = _last_threshold_noise(scan, tests)
+    # Refused before anything is computed.
+    if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
+        raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
+    rate, start = scan.threshold_noise.rate, scan.threshold
+    first = decimals.subtract(decimals.ONE, _kept_power(rate, 1))  # P(Z = 0)
+    sums: list[Bounds] = [decimals.ZERO] * (len(tests) + 1)
+    for z in range(last + 1):
+        so_far = decimals.multiply(first, _kept_power(rate, z))
+        for k, f in enumerate(tests):
+            # Noise is never negative: a test whose depth is 0 or less says yes for certain.
+            p = _kept_power(scan.noise.rate, max(start + z - f, 0))
+            sums[k] = decimals.add_bounds(sums[k], decimals.multiply(so_far, p))
+            so_far = decimals.multiply(so_far, decimals.subtract(decimals.ONE, p))
+        # What is left is that all tests said no.
+        sums[-1] = decimals.add_bounds(sums[-1], so_far)
+    return list(zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True))
+
+
+def _add_rest(
+    scan: ThresholdScan, tests: list[int], z: int, first: Bounds, sums: list[Bounds]
+) -> list[Bounds]:
+    """Add what noise of at least `z` gives, where all depths are positive.
+
+    Products of 1 - s lie between those at `z` and 1.
+    """
+    rate, both = scan.threshold_noise.rate, scan.threshold_noise.rate + scan.noise.rate
+    short, found = decimals.ONE, []  # the product at z, from below, to 1
+    for f, known in zip(tests, sums, strict=False):
+        depth = scan.noise.rate * (scan.threshold + z - f)
+        # The sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together.
+        start = decimals.multiply(first, decimals.enclose_decay(rate * z + depth))
+        tail = decimals.divide(start, decimals.subtract(decimals.ONE, decimals.enclose_decay(both)))
+        found.append(decimals.add_bounds(known, decimals.multiply(short, tail)))
+        fails = decimals.subtract(decimals.ONE, decimals.enclose_decay(depth))
+        short = decimals.multiply(short, fails)[0], Decimal(1)
+    return [*found, decimals.add_bounds(sums[-1], decimals.multiply(short, _kept_power(rate, z)))]
+
+
+@lru_cache(maxsize=64)
+def _power_table(rate: Fraction) -> list[Bounds]:  # noqa: ARG001 - the key of the cache
+    return [decimals.ONE]
+
+
+@lru_cache(maxsize=64)
+def _first_power(rate: Fraction) -> Bounds:
+    return decimals.enclose_decay(rate)
+
+
+def _kept_power(rate: Fraction, n: int) -> Bounds:
+    """Return bounds of e^(-rate n), n >= 0; those of small n are kept, each a product with the one before."""
+    if n >= _KEPT_POWERS:
+        return decimals.enclose_decay(rate * n)
+    table = _power_table(rate)
+    # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
+    while n >= len(table):
+        table.append(decimals.multiply(table[-1], _first_power(rate)))
+    return table[n]
+
+
+def _last_threshold_noise(scan: ThresholdScan, tests: list[int]) -> int:
+    """Return up to which noise of the threshold terms are added.
+
+    All depths are positive then, and what the rest blurs is small.
+    """
+    certain = max(0, max(tests) - scan.threshold)  # noise up to here is met by a test for certain
+    rates: tuple[Fraction, Fraction] = scan.threshold_noise.rate, scan.noise.rate
+    return certain + 1 + math.ceil((math.log(len(tests)) - math.log(_LOST_PROBABILITY)) / float(sum(rates)))
+
+
+# ---- quantiles ---------------------------------------------------------------------------------------------
+
+
 _MOST_EDGES = 64
 _MOST_SIZES = 500
 
@@ -95,11 +221,10 @@ def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
     Sizes that hardly ever come up are left out, and count against the mechanism.
     """
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
-    down, up = contexts(_QUANTILE_DIGITS)
     # The number of records and the searches have independent noise: their probabilities multiply.
-    for targets, (low, high) in _target_law(mechanism, runs.records).items():
-        for output, (least, most) in _multiply_paths(quantiles_paths(mechanism, targets), runs):
-            yield output, (down.multiply(low, least), up.multiply(high, most))
+    for targets, chance in _target_law(mechanism, runs.records).items():
+        for output, given in _multiply_paths(quantiles_paths(mechanism, targets), runs):
+            yield output, decimals.multiply(chance, given)
 
 
 def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
@@ -108,21 +233,14 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
     """
     noise = mechanism.size_noise
-    down, up = contexts(_QUANTILE_DIGITS)
-    r = exp_bounds(noise.rate, _QUANTILE_DIGITS)
-    center = (
-        down.divide(down.subtract(1, r[1]), up.add(1, r[1])),
-        up.divide(up.subtract(1, r[0]), down.add(1, r[0])),
-    )
+    r = decimals.enclose_decay(noise.rate)
+    center = decimals.divide(decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r))
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
-        far, targets = (
-            exp_bounds(noise.rate * abs(x), _QUANTILE_DIGITS),
-            mechanism.targets(max(0, records + x)),
-        )
+        targets = mechanism.targets(max(0, records + x))
+        chance = decimals.multiply(center, decimals.enclose_decay(noise.rate * abs(x)))
         # Several numbers of records may have the same targets: their probabilities add up.
-        low, high = found.get(targets, (Decimal(0), Decimal(0)))
-        found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
+        found[targets] = decimals.add_bounds(found.get(targets, decimals.ZERO), chance)
     return found
 
 
@@ -135,14 +253,14 @@ def _farthest_noise(noise: DiscreteLaplace) -> int:
 def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
     """Yield each output (part, edge or bucket) with what leads to it."""
     first = mechanism.parts[0]
-    for found in _list_ends(first, runs):
+    for found in _list_part_ends(first, runs):
         edge = _edge_of_end(first, found)
         # The estimator's own rule says whether a second part follows.
         if not mechanism.goes_on(edge):
             yield (0, edge), ((first, found),)
             continue
         second = mechanism.parts[1]
-        for again in _list_ends(second, runs):
+        for again in _list_part_ends(second, runs):
             yield (1, _edge_of_end(second, again)), ((first, found), (second, again))
 
 
@@ -166,7 +284,7 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
     return split(*mechanism.ends)
 
 
-def _list_ends(part: Part, runs: Runs) -> list[int | None]:
+def _list_part_ends(part: Part, runs: Runs) -> list[int | None]:
     """Return the positions where a part may end, the same for all columns."""
     return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _list_test_ends(part)
 
@@ -181,17 +299,13 @@ def _edge_of_end(part: Part, found: int | None) -> int:
 
 def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
     """Return each output with bounds of its probability; each part has fresh noise."""
-    down, up = contexts(_QUANTILE_DIGITS)
     laws: dict[Part, dict[int | None, Bounds]] = {}
     for output, draws in paths:
-        low = high = Decimal(1)
-        for part, found in draws:
+        for part, _ in draws:
             # A part is met on many paths; its law is computed once.
             if part not in laws:
                 laws[part] = dict(law_of(part, runs))
-            least, most = laws[part][found]
-            low, high = down.multiply(low, least), up.multiply(high, most)
-        yield output, (low, high)
+        yield output, decimals.product_of(laws[part][found] for part, found in draws)
 
 
 def law_of(part: Part, runs: Runs) -> Listed:
@@ -214,26 +328,19 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
     (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
     the p_j, with alternating signs.
     """
-    down, up = contexts(_QUANTILE_DIGITS)
-    heads = {each: exp_bounds(part.rate * each, _QUANTILE_DIGITS) for each in set(listed)}
+    heads = {each: decimals.enclose_decay(part.rate * each) for each in set(listed)}
     others = list(listed)
     # The winner itself is none of its rivals; others of its depth are.
     others.remove(depth)
-    sums: list[Bounds] = [(Decimal(1), Decimal(1))]
+    sums: list[Bounds] = [decimals.ONE]
     for each in others:
-        low, high = heads[each]
-        zero = Decimal(0), Decimal(0)
         # One more factor of the product of 1 + p_j t.
         sums = [
-            (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
-            for a, b in zip([*sums, zero], [zero, *sums], strict=True)
+            decimals.add_bounds(a, decimals.multiply(heads[each], b))
+            for a, b in zip([*sums, decimals.ZERO], [decimals.ZERO, *sums], strict=True)
         ]
-    least = most = Decimal(0)
-    for k, (low, high) in enumerate(sums):
-        small, large = down.divide(low, k + 1), up.divide(high, k + 1)
-        if k % 2:
-            # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
-            small, large = large.copy_negate(), small.copy_negate()
-        least, most = down.add(least, small), up.add(most, large)
+    terms = [decimals.divide(one, (Decimal(k), Decimal(k))) for k, one in enumerate(sums, start=1)]
+    # Terms have alternating signs.
+    left = decimals.subtract(decimals.sum_of(terms[::2]), decimals.sum_of(terms[1::2]))
     # Rounding may take the lower bound below 0, which no probability is.
-    return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)
+    return decimals.multiply(heads[depth], (max(left[0], Decimal(0)), left[1]))
