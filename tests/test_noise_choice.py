@@ -111,6 +111,7 @@ def test_rounding_the_other_way_is_convicted(monkeypatch):
 
 @pytest.mark.parametrize("far", [Fraction(10**-6), Fraction(1), Fraction(10**6)])
 @pytest.mark.parametrize("guess", [Fraction(1, 1000), Fraction(1), Fraction(1000)])
+@pytest.mark.each_value
 def test_a_budget_is_found_from_anywhere(far, guess):
     """Whatever the first guess is: of a family whose price is another power of epsilon, too."""
     for power in (1, 2, 3):

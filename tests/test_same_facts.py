@@ -402,6 +402,7 @@ def test_what_was_measured_again_tells_the_same(shop, capfd, method):
 @pytest.mark.parametrize("values", [[], [30.0], [30.0, 40.0], [None] * 3])
 @pytest.mark.parametrize("epsilon", [0.5, 0.01])
 @pytest.mark.parametrize("lower", [0, -5, None])
+@pytest.mark.each_value
 def test_too_few_is_told_of_every_figure(values, epsilon, lower):
     """An interval of a variance that leaves nothing out is that of whole steps: no float of its clip is as large."""
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64), "g": ["a"] * len(values)})

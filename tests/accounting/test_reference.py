@@ -118,6 +118,7 @@ def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize("rate", [0.00101, 0.05, 1.0, 33.0])
 @pytest.mark.parametrize("half", [32, 128])
+@pytest.mark.each_value
 def test_masses_of_a_stage_are_those_of_its_chords_or_above(rate, monotone, half):
     stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
     found = stage_masses(stage, half)

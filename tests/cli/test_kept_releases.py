@@ -147,6 +147,7 @@ def test_the_default_format_is_that_of_the_place(released, shop):
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("payer", [("--no-ledger",), ("--synthetic", "--seed", 3), ()])
+@pytest.mark.each_value
 def test_without_a_ledger_it_is_refused_before_anything_is_read(sordino, shop, monkeypatch, name, payer):
     monkeypatch.setattr(Session, "__init__", None)
     for path in shop.iterdir():

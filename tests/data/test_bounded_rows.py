@@ -402,6 +402,7 @@ def test_rows_without_a_unit_count_for_nobody():
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"], range(3)])
 @pytest.mark.parametrize("most", [2, 3, 4])
+@pytest.mark.each_value
 def test_where_all_labels_may_count_nothing_is_chosen(labels, most):
     chance = random.Random(5)
     whole = isinstance(labels, range)

@@ -78,6 +78,7 @@ def test_columns_behind_a_name_that_occurs_twice_are_their_own():
 
 @pytest.mark.parametrize("name", ["", "amount\n(EUR)", "a\tb", "a\u200bb", "x\x1b[31m", "x\u2028y"])
 @pytest.mark.parametrize("made", ["pandas", "Polars", "Arrow", "Parquet", "relation", "DuckDB file"])
+@pytest.mark.each_value
 def test_a_name_that_cannot_be_printed_blocks_nothing_else(made, name, tmp_path):
     if not name and made in {"relation", "DuckDB file"}:
         name = "\x7f"  # the engine has no empty name

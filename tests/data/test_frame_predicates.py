@@ -272,6 +272,7 @@ def test_a_moment_has_one_text(value, nanoseconds, zone):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("made", ["pandas", "polars", "arrow"])
+@pytest.mark.each_value
 def test_meaning(made, where, wanted):
     columns = {
         "price": [2.5, 12.0, None],

@@ -237,6 +237,7 @@ def test_a_source_that_is_a_link_is_two_places(place):
     "name", ["/proc/self/environ", "/proc/self/cmdline", "/dev/stdin", "/dev/fd/0", "/dev/null"]
 )
 @pytest.mark.parametrize("kind", ["frame", "file"])
+@pytest.mark.each_value
 def test_the_process_and_its_machine_are_no_list(place, name, kind):
     source = open_source(pl.DataFrame({"item": ["a"]}) if kind == "frame" else "D")
     for named in (name, f"/./{name}", f"/usr/..{name}"):

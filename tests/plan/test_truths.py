@@ -52,6 +52,7 @@ def test_a_plan_with_next_to_no_epsilon_says_that_its_interval_is_elsewhere(sess
 
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize("more", [{}, GROUPS, UNLISTED], ids=["all", "groups", "unlisted"])
+@pytest.mark.each_value
 def test_with_ample_epsilon_figures_are_those_of_all_rows(session, kind, more):
     rows = ask(session, kind, 500, **more, like="normal:50,20")
     true = {"sum": 500_000, "mean": 50, "variance": 400}[kind]
@@ -60,6 +61,7 @@ def test_with_ample_epsilon_figures_are_those_of_all_rows(session, kind, more):
 
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize("more", [{}, GROUPS, UNLISTED], ids=["all", "groups", "unlisted"])
+@pytest.mark.each_value
 def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     """What is compared with is what a plain look at these rows shows, of each group its own."""
     seen = []
@@ -178,6 +180,7 @@ def search(reaches):
 
 @pytest.mark.parametrize("more", [Fraction(101, 100), Fraction(12, 10), 3, 1000])
 @pytest.mark.parametrize("start", [Fraction(1, 1000), Fraction("0.5"), Fraction(5)])
+@pytest.mark.each_value
 def test_a_search_from_below_finds_what_lies_above(start, more):
     least = start * more
     found = search(lambda epsilon: epsilon >= least).find(above=GRID.index(start))

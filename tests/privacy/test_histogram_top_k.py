@@ -176,6 +176,7 @@ def renyi(rate, order):
 @pytest.mark.parametrize("most", [1, 3, 40])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rho", [Fraction(1, 2), Fraction(1, 50)])
+@pytest.mark.each_value
 def test_gaussian_noise_of_few_items_is_zcdp_and_reaches_it(rho, most, adjacency):
     """All ways in which a unit moves the counts: so many by one step each, whose divergences add up."""
     moving = most if adjacency == "add-remove" else 2 * most

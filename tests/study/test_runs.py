@@ -479,6 +479,7 @@ def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("key", ["epsilon = {}\nshare = 1", "domain = [{}]", "unknown = {}"])
+@pytest.mark.each_value
 def test_a_number_with_very_many_digits_is_refused_with_its_line(tmp_path, number, key):
     path = tmp_path / "s.toml"
     path.write_text(f'name = "x"\n\n[budget]\n{key.format(number)}\n', encoding="utf-8")
