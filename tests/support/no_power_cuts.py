@@ -29,6 +29,6 @@ def _no_power_cuts() -> Iterator[None]:
     def check_only(descriptor: int | Any) -> None:
         os.fstat(descriptor if isinstance(descriptor, int) else descriptor.fileno())
 
-    sqlite3.connect, os.fsync = connect_unsynced, check_only  # type: ignore[assignment]
+    sqlite3.connect, os.fsync = connect_unsynced, check_only
     yield
     sqlite3.connect, os.fsync = connect, sync
