@@ -115,7 +115,7 @@ def are_those_of_the_numbers(found, known=KNOWN):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.each_value
+@pytest.mark.sample(5)
 def test_the_same_table_has_the_same_figures_from_every_source(tmp_path, kind, adjacency):
     """In the past: a median of 0.01 everywhere, and a mean of 0.636 under replace-one where no text was read."""
     source, form = MADE[kind](tmp_path, TABLE)
@@ -125,6 +125,7 @@ def test_the_same_table_has_the_same_figures_from_every_source(tmp_path, kind, a
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["csv", "parquet", "numpy", "postgres, NaN"])
+@pytest.mark.each_value
 def test_so_it_is_of_units_in_groups_and_beside_a_predicate(tmp_path, kind, adjacency):
     source, form = MADE[kind](tmp_path, TABLE)
     unit = PrivacyUnit("user", max_rows=1, adjacency=adjacency)
@@ -213,6 +214,7 @@ def test_arrays_are_columns_like_any_other(name, adjacency):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("missing", [None, NAN], ids=["NULL", "NaN"])
+@pytest.mark.sample(4)
 def test_of_no_number_at_all_nothing_is_said(missing, adjacency):
     """The interval leaves nothing out: it was [0, 0.01], a confident figure about nothing."""
     table = pa.table({"v": pa.array([missing] * 50, pa.float64())})

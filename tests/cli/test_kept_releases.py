@@ -98,7 +98,7 @@ def test_it_is_printed_again_to_the_last_letter(released, name, form):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, name):
     """Also in those that were not asked for; and of every release that the schema knows."""
     seen = []

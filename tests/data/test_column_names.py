@@ -51,6 +51,7 @@ def make(made, names, columns, folder):
 
 
 @pytest.mark.parametrize("made", ["pandas", "Arrow", "Parquet", "relation"])
+@pytest.mark.sample(2)
 def test_a_name_that_occurs_twice_blocks_nothing_else(made, tmp_path):
     source = make(made, ["v", "g", "v", "z"], [[1, 2], ["a", "b"], [3, 4], [5, 6]], tmp_path)
     assert count(source) == [1]

@@ -84,6 +84,7 @@ def test_no_row_decides_about_a_file_whose_lines_end_otherwise(tmp_path, end, wr
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("end", ["\r", "\u2028"], ids=repr)
+@pytest.mark.sample(3)
 def test_how_many_rows_there_are_decides_nothing(tmp_path, suffix, end):
     """Twin: what was longer than 1 MiB was refused otherwise."""
     path, found = tmp_path / f"t.csv{suffix}", set()

@@ -175,6 +175,7 @@ def noise(adjacency, public, epsilon=1, width=1000):
 
 @pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("place", [0.1, 0.35, 0.5])
+@pytest.mark.each_value
 def test_the_stated_error_is_that_of_many_releases(public, place):
     subject, clip, law = noise("replace-one" if public else "add-remove", public, epsilon=2)
     n, width = 20_000, clip.high
@@ -197,6 +198,7 @@ def moments(subject, law, clip, totals, n, stream):
 
 @pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("wrong", [Fraction(1, 2), Fraction(1, 20)])
+@pytest.mark.each_value
 def test_the_interval_of_few_records_covers(public, wrong):
     subject, clip, law = noise("replace-one" if public else "add-remove", public)
     stream = Seeded(6)

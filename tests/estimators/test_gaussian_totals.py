@@ -343,6 +343,7 @@ def test_the_ends_hold_every_share_that_is_not_refuted():
 
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.each_value
 def test_intervals_cover_the_clipped_figure(estimator, adjacency):
     subject, stream, values = made(estimator, adjacency, epsilon=2), Seeded(5), [2.0, 9.5, 30.0] * 20
     clip = subject.search.clip((60,), simulated=True)

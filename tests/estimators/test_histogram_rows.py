@@ -120,6 +120,7 @@ def test_the_expected_share_of_wrong_ends_is_at_most_what_was_promised():
 
 @pytest.mark.parametrize("rho", [None, Fraction(1, 20)])
 @pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.each_value
 def test_intervals_of_many_rows_hold_as_promised(rho, simultaneous):
     """Made-up counts, most of them near the cut; 200 releases."""
     size, k = 400, 20

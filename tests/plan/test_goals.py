@@ -270,6 +270,7 @@ def test_a_goal_is_about_the_figure_of_all_rows(session):
 
 
 @pytest.mark.parametrize("kind", ["sum", "variance"])
+@pytest.mark.sample(2)
 def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
     plan = getattr(session.plan, kind)("x", goal="20 %", like="normal:50,20", lower=0, cap=200)
     true = {"sum": 50 * 10_000, "variance": 400}[kind]

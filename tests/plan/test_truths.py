@@ -88,6 +88,7 @@ TWICE = pl.concat([PUBLIC, PUBLIC])
 
 
 @pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.sample(3)
 def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
     """One row in two thousand holds nearly all: a release of them misses it, however much epsilon it has."""
     plan = getattr(session.plan, kind)("x", lower=0, cap=1e6, epsilon=1, like=HEAVY, runs=3)

@@ -118,6 +118,7 @@ def test_the_auditor_agrees_about_hybrid_lists_of_few_items(a, b):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 @pytest.mark.parametrize("cut", [None, Cut(2, Fraction(0))])
+@pytest.mark.each_value
 def test_each_winner_would_have_won_with_its_entry_and_not_with_less(k, cut):
     for noisy in product(range(4), repeat=4):
         if cut is None and k > len(noisy):
