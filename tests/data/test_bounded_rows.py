@@ -92,7 +92,7 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "postgres"])
 @pytest.mark.parametrize("units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")])
-@pytest.mark.sample(5)
+@pytest.mark.sample(8)
 def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
     """Against the law written again: missing numbers come first, and whole numbers are whole numbers as texts, too."""
     chance = random.Random(8)

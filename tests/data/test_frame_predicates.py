@@ -143,7 +143,7 @@ def moved(pair, predicates=PREDICATES):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.sample(8)
+@pytest.mark.sample(16)
 def test_one_row_more_changes_no_fate_and_no_refusal(name):
     assert moved(PAIRS[name]) == []
 
