@@ -7,6 +7,8 @@ forever. Where there is no PostgreSQL server or no browser to test with, the fir
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import zlib
@@ -21,7 +23,7 @@ settings.register_profile("dev", deadline=None, suppress_health_check=[HealthChe
 settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
 
 # What the tests of both trees use.
-pytest_plugins = ["support.commands"]
+pytest_plugins = ["support.commands", "support.no_power_cuts"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -53,23 +55,60 @@ def pytest_report_header(config):
     return None if part is None else f"slow tests: part {part}"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Of a family marked `sample(n)` every n-th case is in the default run; the others count as slow.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session):
+    """Collect without looking for garbage, and never look through what was collected.
 
-    All slow tests together take half an hour. In parts they fit into a run, and as many runs as there are parts run all of them.
+    Twenty thousand tests are a million objects. Looking through them again and again is half of the work
+    of collecting them, and each `gc.collect()` of a test would do it once more.
     """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        # Libraries that look for leaks at the end would take for one whatever is never looked through.
+        atexit.register(gc.unfreeze)
+
+
+def leave_out_cases(items):
+    """Mark as slow what of the families marked `sample(n)` and `each_value` is not in the default run."""
     families = {}
     for item in items:
-        mark = item.get_closest_marker("sample")
-        # What is slow anyhow is not in the default run.
-        if mark is not None and item.get_closest_marker("slow") is None:
-            families.setdefault((item.path, item.originalname), []).append((item.name, mark.args[0], item))
-    for cases in families.values():
+        for kind in ("sample", "each_value"):
+            mark = item.get_closest_marker(kind)
+            # What is slow anyhow is not in the default run.
+            if mark is not None and item.get_closest_marker("slow") is None:
+                families.setdefault((item.path, item.originalname, kind), []).append(item)
+    for (_, _, kind), cases in families.items():
         # By name, so that neither the order of the run nor its seed decides which ones.
-        for place, (_, every, item) in enumerate(sorted(cases, key=lambda case: case[0])):
-            if place % every:
-                item.add_marker(pytest.mark.slow)
+        cases.sort(key=lambda item: item.name)
+        every = cases[0].get_closest_marker(kind).args
+        kept = cases[:: every[0]] if every else cover_values(cases)
+        for item in set(cases).difference(kept):
+            item.add_marker(pytest.mark.slow)
+
+
+def cover_values(cases):
+    """Choose cases so that each value of each parameter is in one of them: always the one with most new values."""
+    # Of each `parametrize` the name that it has in the name of the case; pytest tells it nowhere else.
+    values = {item: set(enumerate(item.callspec._idlist)) for item in cases}
+    missing, kept = set().union(*values.values()), []
+    while missing:
+        kept.append(max(cases, key=lambda item: len(values[item] & missing)))
+        missing -= values[kept[-1]]
+    return kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave out the cases of large families, and the slow tests of other parts.
+
+    All slow tests together take half an hour. In parts they fit into a run, and as many runs as there are parts run
+    all of them.
+    """
+    leave_out_cases(items)
     part = config.getoption("--slow-part")
     if part is not None:
         place, parts = map(int, part.split("/"))

@@ -93,6 +93,7 @@ def test_the_noise_of_every_clip_exists_or_the_estimator_is_refused(kind, option
 @pytest.mark.parametrize("kind", [sd.ClippedSum, sd.ClippedMean, sd.ClippedVariance])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("lower", [0, None, -3])
+@pytest.mark.each_value
 def test_where_an_estimator_is_made_each_clip_has_noise(kind, adjacency, lower):
     made = 0
     for power in range(24, 34):

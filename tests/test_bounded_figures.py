@@ -72,6 +72,7 @@ def test_the_sum_moves_by_what_is_stated_and_does_so(changes):
 
 @pytest.mark.parametrize("records", [1, 2, 5])
 @pytest.mark.parametrize(("lower", "cap"), [(0, 4), (-2, 4), (3, 4)])
+@pytest.mark.each_value
 def test_a_mean_moves_by_one_record_for_another(records, lower, cap):
     estimator = total(kind="mean", adjacency="replace-one", lower=lower, cap=cap, bounds=(lower, cap))
     kinds = [-9.0, 0.5, 3.2, 4.0, 9.0]

@@ -75,7 +75,7 @@ def ask(session, name, changed, value):
 @pytest.mark.parametrize(
     ("name", "changed", "value"), CASES, ids=[f"{n}-{c}-{EXTREMES.index(v)}" for n, c, v in CASES]
 )
-@pytest.mark.sample(12)
+@pytest.mark.sample(24)
 def test_it_is_released_or_refused_before_the_charge(name, changed, value):
     """An error after the charge is a `DataSourceError`, which nothing public may be the cause of."""
     for adjacency in ("add-remove", "replace-one"):
@@ -90,6 +90,7 @@ def test_it_is_released_or_refused_before_the_charge(name, changed, value):
 
 @pytest.mark.parametrize("value", [1e161, 1e200, 10**400], ids=["1e161", "1e200", "10^400"])
 @pytest.mark.parametrize("name", ["sum within", "sum of groups within", "sum", "count"])
+@pytest.mark.each_value
 def test_an_account_is_not_charged_for_nothing(tmp_path, name, value):
     unit = sd.PrivacyUnit.row()
     about = {"unit": unit, "source": "name:rows", "adjacency": "add-remove"}
@@ -134,6 +135,7 @@ def figure():
         lambda f, n: (f / (f + 1)) * n * 1e9,
     ],
 )
+@pytest.mark.each_value
 def test_a_figure_beyond_the_floats_is_refused_in_words(figure, number, make):
     with pytest.raises(sd.InvalidParameter, match="must have an interval that floats can hold"):
         make(figure, number)
@@ -172,6 +174,7 @@ def test_copies_of_a_seed_repeat_the_noise_as_its_words_say():
 @pytest.mark.parametrize(
     ("answer", "side"), [(math.nan, -1), (-math.inf, -1), (None, -1), (math.inf, 1), (1e308, 1), (10**400, 1)]
 )
+@pytest.mark.each_value
 def test_answers_that_are_no_numbers_go_where_the_words_say(mechanism, answer, side):
     m = (
         sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)

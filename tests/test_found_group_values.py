@@ -63,7 +63,7 @@ FIGURES = {
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "polars", "postgres"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_figures_are_those_of_the_rows_that_count(tmp_path, kind, adjacency):
     source = server_table(ROWS) if kind == "postgres" else made(tmp_path, kind, frame().to_arrow())
     session = opened(source, adjacency)

@@ -111,6 +111,7 @@ def test_rounding_the_other_way_is_convicted(monkeypatch):
 
 @pytest.mark.parametrize("far", [Fraction(10**-6), Fraction(1), Fraction(10**6)])
 @pytest.mark.parametrize("guess", [Fraction(1, 1000), Fraction(1), Fraction(1000)])
+@pytest.mark.each_value
 def test_a_budget_is_found_from_anywhere(far, guess):
     """Whatever the first guess is: of a family whose price is another power of epsilon, too."""
     for power in (1, 2, 3):
@@ -302,7 +303,7 @@ def documented():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, kind):
     """Only what follows the rule in all of its parts fits as often as on a pure account; with pure noise everything does."""
     taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
@@ -367,6 +368,7 @@ def test_intervals_are_several_times_shorter_for_the_same_price(tmp_path, visits
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.sample(4)
 def test_an_interval_holds_as_often_as_it_says(tmp_path, visits, budget):
     ledger = account(tmp_path / "l.db", **budget | {"epsilon": 3000})
     held = total = 0
@@ -430,7 +432,7 @@ NUMBERS = {
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name, budget, adjacency):
     def release(at, **more):
         ledger = sd.Ledger.create(

@@ -47,6 +47,7 @@ def session(ledger):
 
 
 @pytest.mark.parametrize("kind", LOOKS)
+@pytest.mark.sample(2)
 def test_each_look_is_charged_and_chained_to_the_one_before(session, ledger, kind):
     rough = LOOKS[kind](session, Fraction(1, 4))
     spent = ledger.statement().spent

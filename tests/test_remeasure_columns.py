@@ -62,7 +62,7 @@ def listed(release):
 
 
 @every
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 def test_the_clip_stays_and_all_of_the_budget_is_that_of_the_totals(session, kind):
     rough = LOOKS[kind](session, 1)
     ledger = session._desk.ledger
@@ -90,7 +90,7 @@ def test_the_clip_stays_and_all_of_the_budget_is_that_of_the_totals(session, kin
 
 
 @every
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 def test_estimates_weigh_the_looks_and_lie_in_the_interval_of_the_new_one(frame, kind):
     session = seeded(frame)
     rough = LOOKS[kind](session, 1)
@@ -114,7 +114,7 @@ def test_estimates_weigh_the_looks_and_lie_in_the_interval_of_the_new_one(frame,
 
 
 @every
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 def test_groups_keep_their_own_clips_in_whatever_order_they_were_given(frame, kind):
     session = seeded(frame)
     rough = LOOKS[kind](session, 4)
@@ -159,7 +159,7 @@ def test_a_public_number_of_records(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "mean of groups"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_a_planned_look_has_the_law_of_all(frame, kind):
     session = seeded(frame)
     rough = LOOKS[kind](session, 1)

@@ -149,6 +149,7 @@ def test_figures_of_kept_rows_are_those_of_the_release(ledger, table, kind):
 
 
 @pytest.mark.parametrize("kind", ["count_distinct_units", "gaussian", "sum of groups"])
+@pytest.mark.sample(3)
 def test_a_kept_look_is_no_second_look_beside_its_release(ledger, table, kind):
     """Not even a planned interval takes both for independent: the mean would seem finer than it is."""
     session = opened(ledger, table)

@@ -184,7 +184,7 @@ def test_a_result_is_a_table_everywhere(name):
 
 
 @every
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_a_result_has_a_picture(name):
     chart = MADE[name]().plot()
     assert isinstance(chart, alt.Chart | alt.LayerChart)

@@ -32,6 +32,7 @@ def ask(kind, unit=UNIT, source=TABLE, **more):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.each_value
 def test_the_whole_costs_epsilon_and_each_group_has_the_noise_of_all_rows_of_a_unit(kind, adjacency):
     unit = sd.PrivacyUnit("u", max_rows=5, adjacency=adjacency)
     release = ask(kind, unit)

@@ -115,6 +115,7 @@ def are_those_of_the_numbers(found, known=KNOWN):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", MADE)
+@pytest.mark.sample(7)
 def test_the_same_table_has_the_same_figures_from_every_source(tmp_path, kind, adjacency):
     """In the past: a median of 0.01 everywhere, and a mean of 0.636 under replace-one where no text was read."""
     source, form = MADE[kind](tmp_path, TABLE)
@@ -124,6 +125,7 @@ def test_the_same_table_has_the_same_figures_from_every_source(tmp_path, kind, a
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["csv", "parquet", "numpy", "postgres, NaN"])
+@pytest.mark.each_value
 def test_so_it_is_of_units_in_groups_and_beside_a_predicate(tmp_path, kind, adjacency):
     source, form = MADE[kind](tmp_path, TABLE)
     unit = PrivacyUnit("user", max_rows=1, adjacency=adjacency)
@@ -194,6 +196,7 @@ ARRAYS = {
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.each_value
 def test_arrays_are_columns_like_any_other(name, adjacency):
     values, options = ARRAYS[name], {"adjacency": adjacency, **EXACTLY}
     assert sd.BucketCounts.of(values, grid=sd.Quantile(q=0.5, **options).grid).records == KNOWN
@@ -211,6 +214,7 @@ def test_arrays_are_columns_like_any_other(name, adjacency):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("missing", [None, NAN], ids=["NULL", "NaN"])
+@pytest.mark.sample(4)
 def test_of_no_number_at_all_nothing_is_said(missing, adjacency):
     """The interval leaves nothing out: it was [0, 0.01], a confident figure about nothing."""
     table = pa.table({"v": pa.array([missing] * 50, pa.float64())})
@@ -256,6 +260,7 @@ def stored(folder, kind, declared, rows=400):
         ("numeric(10, 2) NOT NULL", False),  # on the server it has NaN
     ],
 )
+@pytest.mark.each_value
 def test_a_number_of_rows_is_public_only_where_none_can_be_without_a_number(tmp_path, kind, declared, public):
     rows = 1 if "KEY" in declared else 400
     source = stored(tmp_path, kind, declared, rows)
@@ -276,6 +281,7 @@ def test_a_number_of_rows_is_public_only_where_none_can_be_without_a_number(tmp_
 
 @pytest.mark.parametrize("kind", [kind for kind in MADE if not kind.startswith("postgres")])
 @pytest.mark.parametrize("whole", [False, True], ids=["missing", "none missing"])
+@pytest.mark.each_value
 def test_what_rows_hold_decides_of_no_file_and_no_frame(tmp_path, kind, whole):
     """Neither that none lacks a number nor the type that follows from it: that would tell, for free, whether one does."""
     table = TABLE.slice(0, 20) if whole else TABLE.slice(KNOWN - 10, 20)

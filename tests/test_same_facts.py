@@ -250,7 +250,7 @@ def kept_of(shop, kind):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_whoever_reads_is_told_the_same(shop, capfd, name):
     """The table of the command, the notebook, the frame, the picture and the page."""
     kind = KINDS[name]
@@ -283,6 +283,7 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
 @pytest.mark.parametrize(
     "name", [name for name in KINDS if KINDS[name].bounded or "clip_low" in KINDS[name].doubts]
 )
+@pytest.mark.sample(4)
 def test_no_whisker_is_drawn_around_what_the_interval_is_not_about(shop, name):
     """Of capped rows and moved numbers only what is known of the figure itself is drawn."""
     release = shop.release(KINDS[name])
@@ -371,6 +372,7 @@ def test_an_older_file_is_not_taken_for_one_of_all_rows():
 
 
 @pytest.mark.parametrize("method", ["sum", "mean", "variance", "count", "histogram"])
+@pytest.mark.sample(3)
 def test_what_was_measured_again_tells_the_same(shop, capfd, method):
     """By the session that made it, and by the command from what the ledger has kept."""
     kind = KINDS[method]
@@ -402,6 +404,7 @@ def test_what_was_measured_again_tells_the_same(shop, capfd, method):
 @pytest.mark.parametrize("values", [[], [30.0], [30.0, 40.0], [None] * 3])
 @pytest.mark.parametrize("epsilon", [0.5, 0.01])
 @pytest.mark.parametrize("lower", [0, -5, None])
+@pytest.mark.each_value
 def test_too_few_is_told_of_every_figure(values, epsilon, lower):
     """An interval of a variance that leaves nothing out is that of whole steps: no float of its clip is as large."""
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64), "g": ["a"] * len(values)})

@@ -312,6 +312,7 @@ SAME = {
 
 @pytest.mark.parametrize(("answers", "meant"), SAME.values(), ids=SAME)
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(4), Fraction(1, 4)])
+@pytest.mark.each_value
 def test_a_rule_of_each_value_alone(answers, meant, step):
     assert to_steps(answers, step, "X").tolist() == [int(to_steps([value], step, "X")[0]) for value in meant]
 

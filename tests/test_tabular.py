@@ -61,6 +61,7 @@ def figures_of(release):
 
 
 @pytest.mark.parametrize("kind", RELEASES)
+@pytest.mark.sample(3)
 def test_a_frame_has_the_figures_of_the_release(kind):
     release = RELEASES[kind](seeded())
     arrow, polars, pandas = release.to_arrow(), release.to_polars(), release.to_pandas()
@@ -79,6 +80,7 @@ def test_a_frame_has_the_figures_of_the_release(kind):
 
 
 @pytest.mark.parametrize("kind", sorted(set(RELEASES) - {"quantiles"}))
+@pytest.mark.sample(3)
 def test_any_program_that_takes_arrow_takes_a_release(kind):
     release = RELEASES[kind](seeded())
     assert pa.table(release).equals(release.to_arrow())
@@ -181,6 +183,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch, name):
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+@pytest.mark.sample(3)
 def test_a_notebook_says_what_the_interval_of_clipped_numbers_is_about(kind):
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0] * 50, "g": ["p", "q", "p"] * 50})
     session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))

@@ -160,6 +160,7 @@ def test_what_is_refused_is_called_by_the_name_of_the_parameter(name):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.each_value
 def test_noise_is_for_as_many_items_as_a_unit_has(adjacency, most):
     release = session(most=most, adjacency=adjacency).top_k("item", k=40, epsilon=1, domain=LABELS)
     moving = most if adjacency == "add-remove" else 2 * most

@@ -215,6 +215,7 @@ def batch(session):
 
 
 @pytest.mark.parametrize("name", [*RELEASES, "batch"])
+@pytest.mark.sample(3)
 def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, table, name):
     """`7` and `07` are two people as texts, and one as an integer: that one would lose what both releases spend."""
     ask = RELEASES.get(name, batch)

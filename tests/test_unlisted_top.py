@@ -335,6 +335,7 @@ def test_a_way_that_was_asked_for_says_so(options, most, why):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("method", [None, "histogram"])
+@pytest.mark.each_value
 def test_gaussian_noise_that_was_asked_for_by_name_is_taken(method, adjacency):
     # At this epsilon Laplace noise would have the lower threshold, and selections the least noise.
     asked = session(table(SIZES), adjacency=adjacency)

@@ -86,6 +86,7 @@ def test_randomized_choices_enter_by_their_law_of_three_points(costs):
 
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize("rate", ["0.002", "0.05", "0.3", "5"])
+@pytest.mark.each_value
 def test_stages_enter_by_a_law_just_above_their_deltas(rate, monotone):
     stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
     top, one = float(stage.pure()), pld([stage], interval=Fraction(rate) / 500)
@@ -118,6 +119,7 @@ def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize("rate", [0.00101, 0.05, 1.0, 33.0])
 @pytest.mark.parametrize("half", [32, 128])
+@pytest.mark.each_value
 def test_masses_of_a_stage_are_those_of_its_chords_or_above(rate, monotone, half):
     stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
     found = stage_masses(stage, half)

@@ -168,6 +168,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("line", "words"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("size", [1 << 16, 5])
+@pytest.mark.each_value
 def test_labels_and_fields_are_public_and_refused_by_line(told, sordino, account, line, words, size):
     if size == 5 and len(line) > 1000:
         size = 4096

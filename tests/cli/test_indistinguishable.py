@@ -139,7 +139,7 @@ LATER = {
         for case in CASES
     ],
 )
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, plain, what, place):
     record, at = ONE_RECORD[what], PLACES[place]
     other = shop(tmp_path / "b", [*ROWS[:at], record, *ROWS[at:]])

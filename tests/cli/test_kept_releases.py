@@ -98,7 +98,7 @@ def test_it_is_printed_again_to_the_last_letter(released, name, form):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, name):
     """Also in those that were not asked for; and of every release that the schema knows."""
     seen = []
@@ -147,6 +147,7 @@ def test_the_default_format_is_that_of_the_place(released, shop):
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("payer", [("--no-ledger",), ("--synthetic", "--seed", 3), ()])
+@pytest.mark.each_value
 def test_without_a_ledger_it_is_refused_before_anything_is_read(sordino, shop, monkeypatch, name, payer):
     monkeypatch.setattr(Session, "__init__", None)
     for path in shop.iterdir():

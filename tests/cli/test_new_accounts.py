@@ -183,6 +183,7 @@ def test_a_table_of_a_server_is_asked_for(create, table, tmp_path):
         ("1e-6", "nobody listed still fit: 1 at --delta 1e-06, or 10 at 1e-07.", "1e-7", 10),
     ],
 )
+@pytest.mark.each_value
 def test_how_many_releases_may_fail_is_said(create, sordino, tmp_path, meter, failures, words, each, many):
     """As many fit as a new account says, and not one more; `show` counts what is left."""
     made = create("--delta", "1e-5", "--failures", failures, "--meter", meter, "--format", "table")

@@ -68,6 +68,7 @@ def database(folder, values, kind):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.sample(3)
 def test_no_label_is_an_empty_release(ask, tmp_path, question):
     """A broken twin, which ends with 4 after the charge, is what stood here before."""
     path = tmp_path / "t.csv"
@@ -81,7 +82,7 @@ def test_no_label_is_an_empty_release(ask, tmp_path, question):
 @pytest.mark.parametrize("make", [parquet, database])
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("question", ["histogram", "top by gaps", "above"])
-@pytest.mark.sample(3)
+@pytest.mark.sample(12)
 def test_in_every_kind_of_table(ask, tmp_path, make, values, question):
     done, spent, _ = ask(make(tmp_path, *VALUES[values]), question)
     assert (done.code, done.json["rows"], spent) == (0, [], 0)
@@ -89,14 +90,14 @@ def test_in_every_kind_of_table(ask, tmp_path, make, values, question):
 
 @pytest.mark.parametrize("meter", ["delta", "zcdp"])
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_nothing_is_spent_on_any_account(ask, tmp_path, question, meter):
     done, spent, _ = ask(parquet(tmp_path, *VALUES["no row"]), question, meter=meter)
     assert (done.code, done.json["rows"], spent) == (0, [], 0)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_in_every_form(ask, sordino, tmp_path, question):
     source = parquet(tmp_path, *VALUES["no row"])
     table, _, _ = ask(source, question, "--format", "table")
@@ -115,7 +116,7 @@ def test_in_every_form(ask, sordino, tmp_path, question):
 
 @pytest.mark.parametrize("meter", ACCOUNTS)
 @pytest.mark.parametrize("question", [name for name in QUESTIONS if name.startswith(("top", "a "))])
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_fewer_labels_than_asked_for(ask, tmp_path, question, meter):
     """All of them are listed, and it costs no more than was reserved."""
     path = parquet(tmp_path, ["tea"] * 400, pa.string())
@@ -148,6 +149,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.sample(3)
 def test_from_python(tmp_path, frame):
     unit = sd.PrivacyUnit.row()
     about = {

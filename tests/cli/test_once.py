@@ -106,6 +106,7 @@ def test_an_option_that_comes_tomorrow_is_refused_too():
 
 @pytest.mark.parametrize("name", ["count", "sum", "quantile", "top", "histogram", "randomize"])
 @pytest.mark.parametrize("flags", [("--epsilon", 1), ("--user", "u"), ("--user", "item")], ids=str)
+@pytest.mark.each_value
 def test_nothing_is_charged(sordino, tmp_path, monkeypatch, name, flags):
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)

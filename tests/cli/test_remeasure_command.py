@@ -82,6 +82,7 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
 
 
 @pytest.mark.parametrize("name", ["count", "histogram", "mean", "sum of groups"])
+@pytest.mark.sample(2)
 def test_a_table_says_how_much_of_each_unit_counts(sordino, kept, name):
     key, before = kept(name), len(Ledger.open("budget.db", account="shop").statement().charges)
     first = sordino("ledger", "release", key, *ACCOUNT, "--format", "table").out

@@ -185,6 +185,7 @@ NOTHING += [b'"5""', b'""', b"9" * 3_000_000, b'a"b"c', b"5,6", b"5,", b",", b'x
 
 @pytest.mark.parametrize("what", NOTHING, ids=lambda what: ascii(what[:12]))
 @pytest.mark.parametrize("order", ["name,score,note", "score,name,note", "note,name,score", "score"])
+@pytest.mark.each_value
 def test_a_score_that_is_none_is_the_lowest_and_moves_no_label(tmp_path, what, order):
     names = order.split(",")
 

@@ -267,6 +267,7 @@ ODD = [
 
 @pytest.mark.parametrize("what", ODD, ids=lambda what: ascii(what[:12]))
 @pytest.mark.parametrize("order", ["m,b,c,n", "c,b,m,n", "m,n,c,b", "b,c"])
+@pytest.mark.each_value
 def test_a_count_that_is_none_moves_no_label(tmp_path, what, order):
     names = order.split(",")
 

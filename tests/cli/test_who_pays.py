@@ -102,7 +102,7 @@ FORMS = {"json": '"simulated": true', "csv": "yes", "table": "SIMULATED"}
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_simulated_noise_needs_no_account_and_says_what_it_is(release, shop, which, form):
     plain = which.startswith("randomize")
     seeded = ("--synthetic", "--seed", 3, *(() if plain else ("--format", form)))

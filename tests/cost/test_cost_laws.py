@@ -188,6 +188,7 @@ def test_no_view_passes_the_pure_epsilon(x):
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 50.0])
+@pytest.mark.each_value
 def test_pure_divergence_is_that_of_randomized_response(epsilon, alpha):
     with mpmath.workdps(40):
         p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))

@@ -46,6 +46,7 @@ def continuous_laplace(rate, alpha):
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 25.0])
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 16.0, 5000.0])
+@pytest.mark.each_value
 def test_laplace_curves(rate, alpha):
     smooth = RDP(laplace=rate, laplace_steps="continuous").rdp(alpha)
     assert (

@@ -182,6 +182,7 @@ def chance_of_more(rho, epsilon):
 
 @pytest.mark.parametrize("rho", [1e-6, 0.001, 0.01, 0.05, 0.5, 4.0, 50.0])
 @pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-12])
+@pytest.mark.each_value
 def test_who_learns_more_than_is_said_is_as_rare_as_is_said(rho, delta):
     """The epsilon of a conversion does not do that: more than delta of all releases have a larger loss, if their excess is small."""
     said = say_odds_of(cost.ZCDP(rho=rho), Fraction(repr(delta)))

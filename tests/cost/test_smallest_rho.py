@@ -66,6 +66,7 @@ def test_the_rho_of_a_pure_epsilon_is_its_closed_form_rounded_up(epsilon):
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 10, 1000, 1 << 40, None])
 @pytest.mark.parametrize("rate", ["1e-12", "1e-6", "0.01", "0.5", "1", "3", "45", "1000", "1e300"])
+@pytest.mark.each_value
 def test_the_rho_of_laplace_noise_is_its_closed_form_rounded_up(rate, steps):
     exact = Fraction(rate)
     with mpmath.workdps(700):
@@ -81,6 +82,7 @@ def test_the_rho_of_laplace_noise_is_its_closed_form_rounded_up(rate, steps):
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(3)])
+@pytest.mark.each_value
 def test_no_order_of_the_noise_passes_its_rho_and_the_first_ones_come_near(rate, steps):
     with mpmath.workdps(40):
         reached = float(largest_share(noise_law(rate, steps)))
@@ -167,6 +169,7 @@ def test_intervals_beyond_the_floats_keep_their_closed_forms():
 
 @pytest.mark.parametrize("a", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("n", [3, 20, 400])
+@pytest.mark.each_value
 def test_chords_prove_the_rho_of_randomized_response_among_many(n, a):
     """Its moment is no product of cosines as soon as there are many answers: the order 1 alone is not enough there."""
 

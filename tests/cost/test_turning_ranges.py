@@ -47,6 +47,7 @@ def law_of(low, high, count):
     "ends", [SMALL, WIDE, (Fraction(2), Fraction(1, 2)), (Fraction(3, 10), Fraction(2, 7))]
 )
 @pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.each_value
 def test_the_law_is_the_game_and_its_own_mirror_image(ends, count):
     law, truth = law_of(*ends, count), exact.turned(*ends, count)
     assert all(mass >= 0 for _, mass, _ in law)

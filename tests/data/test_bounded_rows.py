@@ -92,7 +92,7 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "postgres"])
 @pytest.mark.parametrize("units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")])
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
     """Against the law written again: missing numbers come first, and whole numbers are whole numbers as texts, too."""
     chance = random.Random(8)
@@ -203,7 +203,7 @@ SWITCHED = {
 
 @pytest.mark.parametrize("kind", SWITCHED)
 @pytest.mark.parametrize("groups", [None, 2])
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 def test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_path, kind, groups):
     build, unit = SWITCHED[kind]
     rows = [row for unit in range(40) for row in rows_of(unit, random.Random(unit), 20)]
@@ -216,7 +216,7 @@ def test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_
 
 
 @pytest.mark.parametrize("kind", SWITCHED)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_the_twin_in_which_the_type_decides_is_convicted(monkeypatch, tmp_path, kind):
     """Whole numbers by arithmetic where the column has such, and by a hash where it has not."""
 
@@ -275,7 +275,7 @@ WHOLE = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8,
 
 @pytest.mark.parametrize("kind", ["arrow", "duckdb"])
 @pytest.mark.parametrize("groups", [None, 2])
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_units_of_all_types_of_whole_numbers_choose_alike(tmp_path, kind, groups):
     rows = [row for unit in (1, 2, 30) for row in rows_of(unit, random.Random(unit), 40)]
     tables = [columns(rows, u=whole, g=pa.string(), x=pa.float64()) for whole in WHOLE]
@@ -402,6 +402,7 @@ def test_rows_without_a_unit_count_for_nobody():
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"], range(3)])
 @pytest.mark.parametrize("most", [2, 3, 4])
+@pytest.mark.each_value
 def test_where_all_labels_may_count_nothing_is_chosen(labels, most):
     chance = random.Random(5)
     whole = isinstance(labels, range)

@@ -51,6 +51,7 @@ def make(made, names, columns, folder):
 
 
 @pytest.mark.parametrize("made", ["pandas", "Arrow", "Parquet", "relation"])
+@pytest.mark.sample(2)
 def test_a_name_that_occurs_twice_blocks_nothing_else(made, tmp_path):
     source = make(made, ["v", "g", "v", "z"], [[1, 2], ["a", "b"], [3, 4], [5, 6]], tmp_path)
     assert count(source) == [1]
@@ -78,6 +79,7 @@ def test_columns_behind_a_name_that_occurs_twice_are_their_own():
 
 @pytest.mark.parametrize("name", ["", "amount\n(EUR)", "a\tb", "a\u200bb", "x\x1b[31m", "x\u2028y"])
 @pytest.mark.parametrize("made", ["pandas", "Polars", "Arrow", "Parquet", "relation", "DuckDB file"])
+@pytest.mark.each_value
 def test_a_name_that_cannot_be_printed_blocks_nothing_else(made, name, tmp_path):
     if not name and made in {"relation", "DuckDB file"}:
         name = "\x7f"  # the engine has no empty name

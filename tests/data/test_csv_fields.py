@@ -74,6 +74,7 @@ def test_blocks_of_random_lines(seed):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 @pytest.mark.parametrize("quote", ['"', "'", ""])
+@pytest.mark.each_value
 def test_fields_of_a_long_line_are_looked_at_together_as_one_by_one(monkeypatch, encoding, quote):
     """Of random lines, with quotes out of place and bytes that are no text in the encoding."""
     form, rng = CsvFormat(quote=quote, encoding=encoding), random.Random(5)

@@ -343,7 +343,7 @@ NUMBERS = ("5", "2,5", "1.000", "-3", "7,125", "")
 
 @pytest.mark.parametrize("kind", ["integer", "decimal(9,3)", "double", None])
 @pytest.mark.parametrize("max_rows", [None, 2])
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_neighbors_end_to_end(tmp_path, kind, max_rows):
     """One row more moves a sum by its own number and a count by one, whatever is in it."""
     types = {} if kind is None else {"x": kind}

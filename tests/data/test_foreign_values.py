@@ -263,6 +263,7 @@ def test_a_dictionary_is_a_column_of_what_it_holds():
     ],
     ids=str,
 )
+@pytest.mark.each_value
 def test_a_dictionary_of_what_is_no_label_is_none(made, kind):
     column = pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), pa.array([], kind))
     frame = pa.table({"x": column})

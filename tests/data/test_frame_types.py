@@ -82,7 +82,7 @@ def answers(column):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_one_row_more_turns_no_type_into_a_refusal(name):
     few, more = (answers(column) for column in PAIRS[name])
     for question, before in few.items():

@@ -56,6 +56,7 @@ def text_of(rows, end, last):
 @pytest.mark.parametrize("end", ENDS, ids=repr)
 @pytest.mark.parametrize("written", ENCODINGS)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.each_value
 def test_no_row_decides_about_a_file_whose_lines_end_otherwise(tmp_path, end, written, suffix):
     """Twin: the header was all up to the first LF, and cells of rows were its names."""
     path = tmp_path / f"t.csv{suffix}"
@@ -83,6 +84,7 @@ def test_no_row_decides_about_a_file_whose_lines_end_otherwise(tmp_path, end, wr
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("end", ["\r", "\u2028"], ids=repr)
+@pytest.mark.sample(3)
 def test_how_many_rows_there_are_decides_nothing(tmp_path, suffix, end):
     """Twin: what was longer than 1 MiB was refused otherwise."""
     path, found = tmp_path / f"t.csv{suffix}", set()
@@ -103,6 +105,7 @@ def test_what_was_declared_may_stand_in_a_header(tmp_path, delimiter):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=repr)
 @pytest.mark.parametrize("written", ENCODINGS)
+@pytest.mark.each_value
 def test_what_stands_behind_the_first_lf_decides_nothing(tmp_path, end, written):
     path = tmp_path / "t.csv"
     form = CsvFormat(encoding=written.removesuffix(" with a mark"))
@@ -139,6 +142,7 @@ def readers(tmp_path):
 
 @pytest.mark.parametrize("reader", ["part", "scores", "stdin"])
 @pytest.mark.parametrize("end", ["\r", "\u2028", "\x0b"], ids=repr)
+@pytest.mark.each_value
 def test_every_reader_of_a_header_refuses_it(tmp_path, reader, end):
     contents = [text_of(rows, end, last=True).encode("utf-8", "replace") for rows in ROWS]
     found = {said(lambda content=content: readers(tmp_path)[reader](content)) for content in contents}

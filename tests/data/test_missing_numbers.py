@@ -61,7 +61,7 @@ def test_statistics_that_leave_nan_out_decide_nothing(tmp_path, writer, nan):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "relation", "duckdb", "numpy", "postgres"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_which_rows_of_a_unit_count_does_not_depend_on_the_sign_of_nan_or_on_the_order(tmp_path, kind):
     """Units of (NaN, -NaN, 5.0), of which one row counts, and one unit of many rows in any order."""
     rows = [(user, x) for user in range(400) for x in (NAN, MINUS_NAN, 5.0)]
@@ -114,7 +114,7 @@ RANGES = [
 
 
 @pytest.mark.parametrize("ends", RANGES, ids=str)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_whole_numbers_of_128_bits_are_added_up_exactly(ends):
     relation = duckdb.sql(f"SELECT CAST(unnest({[str(x) for x in HUGE]!r}) AS HUGEINT) AS x")
     grid = sd.BucketGrid.geometric(lower=None, cap=100, growth=2)

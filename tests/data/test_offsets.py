@@ -185,6 +185,7 @@ def names_of(owner):
         (["x"], [7]),
     ],
 )
+@pytest.mark.sample(3)
 def test_over_salts_two_owners_are_independent(one, other):
     """The factors are made of the salt: a chi-square over 6,000 salts, with units that have 5 and 7 rows."""
     salts = [f"{place:016}".encode() for place in range(6000)]

@@ -86,7 +86,7 @@ def fates(where, table, more, kind, folder):
         for kind in KINDS
     ],
 )
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_one_row_more_changes_the_fate_of_no_other(tmp_path, name, kind):
     together, alone = fates(*PAIRS[name], kind, tmp_path / "t")
     assert together == alone

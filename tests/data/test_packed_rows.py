@@ -43,6 +43,7 @@ def make_ladder(cap):
         ("BIGINT", -5, -5),
     ],
 )
+@pytest.mark.sample(3)
 def test_packed_rows_come_back_moved_between_the_ends_and_in_order(kind, least, most):
     packing = Packing.between(least, most, kind)
     assert packing is not None

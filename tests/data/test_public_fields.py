@@ -306,7 +306,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(16)
 def test_whose_a_record_is_does_not_depend_on_private_bytes(header, form):
     values = {}
     for unit in [*FIELDS, OPEN[0]]:

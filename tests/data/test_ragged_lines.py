@@ -26,6 +26,7 @@ def counted(path, form=None, unit="user"):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=repr)
 @pytest.mark.parametrize("lines", [2, 3, 4, 30])
+@pytest.mark.each_value
 def test_a_text_with_line_breaks_invents_nobody(tmp_path, suffix, end, lines):
     path = tmp_path / f"m.csv{suffix}"
     text = end.join(f"line {number}" for number in range(lines))
@@ -71,6 +72,7 @@ def test_lines_of_other_programs(tmp_path):
 @pytest.mark.parametrize(
     "first", ["u,x", "a,1,2,3", '"', "", "\0", "\r", "a" * (1 << 21)], ids=lambda text: text[:4]
 )
+@pytest.mark.each_value
 def test_without_a_header_the_first_line_decides_nothing(tmp_path, form, first):
     """Neither a name nor a number of fields is taken from it."""
     path = tmp_path / "t.csv"
@@ -86,6 +88,7 @@ def test_without_a_header_the_first_line_decides_nothing(tmp_path, form, first):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16-le"])
 @pytest.mark.parametrize("skip", [0, 1, 3, 40])
+@pytest.mark.each_value
 def test_lines_are_skipped_whatever_they_hold(tmp_path, suffix, encoding, skip):
     path = tmp_path / f"t.csv{suffix}"
     hostile = ["", '"', "secret\r1,2", "\0", "x" * (1 << 12), "u,x", "u,u"]

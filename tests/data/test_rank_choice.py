@@ -113,7 +113,7 @@ def find_sums(rows, most, *, groups=None, labels=None):
 @pytest.mark.parametrize("together", [1, 30, 10**6])
 @pytest.mark.parametrize(("most", "groups", "labels"), [(4, None, None), (2, 3, LABELS), (3, 20, LABELS[:9])])
 @pytest.mark.parametrize("units", [NARROW, UNITS, [1 << 40]], ids=["narrow", "both", "wide"])
-@pytest.mark.sample(12)
+@pytest.mark.sample(36)
 def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, together, most, groups, labels):
     """A unit may begin in one piece and end in another; with too many rows it is asked for afterwards."""
     rows, table = made_up(piece + together, units=units)
@@ -141,6 +141,7 @@ def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, togeth
         "DECIMAL(30,2)",
     ],
 )
+@pytest.mark.sample(3)
 def test_numbers_of_every_type_travel(kind):
     rows, table = made_up(5, kind)
     assert ask(table, 4)[0] == find_sums(rows, 4)
@@ -266,6 +267,7 @@ def test_a_failure_on_the_way_is_one_sentence_and_keeps_nothing(monkeypatch, cap
 
 @pytest.mark.parametrize("labels", [None, LABELS])
 @pytest.mark.parametrize("units", [NARROW, UNITS], ids=["narrow", "both"])
+@pytest.mark.each_value
 def test_rows_out_of_order_are_refused(monkeypatch, units, labels):
     """The twin that does not sort: a unit that comes twice would have more rows that count."""
     sort = SortedChoice._sort

@@ -105,6 +105,7 @@ def test_the_quick_way_is_the_way_of_the_rules(rows, form):
 
 
 @pytest.mark.parametrize("form", [CsvFormat(), CsvFormat(quote="")], ids=["quotes", "none"])
+@pytest.mark.sample(2)
 def test_what_a_session_takes_for_no_row_has_no_number(form):
     """One rule about lines: a line with too few or too many fields, or a quote out of place, holds nothing here either."""
     words = ["".join(word) for size in range(1, 7) for word in product('",1a', repeat=size)]
@@ -213,6 +214,7 @@ def test_a_null_text_that_the_encoding_lacks_stands_nowhere():
 
 @pytest.mark.parametrize("length", [LONGEST - 3, LONGEST + 1, 3 * LONGEST + 17])
 @pytest.mark.parametrize("size", [None, 1 << 16])
+@pytest.mark.each_value
 def test_of_a_line_that_is_too_long_the_beginning_is_read(length, size):
     for line, wanted in (
         (b"u,7," + b"x" * length, 7),

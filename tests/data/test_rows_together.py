@@ -75,7 +75,7 @@ def test_what_counts_is_what_the_law_says(tmp_path, kind, labels, most):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize("labels", [FEW, MANY])
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_one_unit_more_brings_at_most_so_many_rows_and_moves_nobody_else(tmp_path, kind, labels):
     chance = random.Random(len(labels))
     others = [row for unit in range(9) for row in rows_of(unit, chance, labels, 30)]

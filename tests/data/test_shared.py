@@ -101,7 +101,7 @@ def ask_all(source):
 
 
 @pytest.mark.parametrize("kind", ["csv", "texts", "jsonl", "parquet", "frame"])
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_answers_are_those_of_questions_alone(tables, kind):
     source = tables[kind]
     alone = ask_all(source)
@@ -132,6 +132,7 @@ def state_of(buckets):
 
 
 @pytest.mark.parametrize("kind", ["csv", "texts", "jsonl"])
+@pytest.mark.sample(3)
 def test_columns_of_the_same_rows_are_chosen_together_as_each_alone(tables, kind, monkeypatch):
     source, chosen = tables[kind], []
     alone = ask_of_columns(source)
@@ -289,7 +290,8 @@ def test_an_error_of_the_caller_while_rows_are_taken_in_ends_the_batch(tmp_path,
     with pytest.raises(ZeroDivisionError):
         ask()
     assert len(seen) == 1
-    assert set(threading.enumerate()) == before
+    # A thread of another library may have ended meanwhile.
+    assert set(threading.enumerate()) <= before
     # The session goes on.
     assert session.count_distinct_units(epsilon=1).simulated
 

@@ -42,6 +42,7 @@ def made(estimator=ClippedSum, adjacency="add-remove", **changed):
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("lower", [0, None, -7.5])
+@pytest.mark.each_value
 def test_whatever_the_records_hold_a_release_is_a_finite_number_within_its_interval(
     estimator, adjacency, lower
 ):
@@ -265,6 +266,7 @@ BAD = [
 
 @BOTH
 @pytest.mark.parametrize("changed", BAD, ids=repr)
+@pytest.mark.each_value
 def test_bad_parameters_are_refused_at_once(estimator, changed):
     with pytest.raises(InvalidParameter):
         made(estimator, **changed)

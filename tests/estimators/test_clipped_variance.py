@@ -41,6 +41,7 @@ ODD = [
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 20), (-7, 9), (1 << 50, (1 << 50) + (1 << 31)), (-(1 << 52), 5 - (1 << 52))]
 )
+@pytest.mark.each_value
 def test_moments_are_those_of_each_record_alone(values, low, high):
     """Against plain Python, one record at a time; a missing one adds nothing."""
     step = Fraction(1, 2)
@@ -149,6 +150,7 @@ def test_the_second_stage_takes_what_an_engine_adds_up():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("values", [[], [5.0], [None] * 9, [1e308, -1e308], [3.0] * 500])
+@pytest.mark.each_value
 def test_figures_stay_between_their_ends(adjacency, values):
     for seed in range(6):
         released = made(adjacency, epsilon=0.1, lower=None).release(values, entropy=Seeded(seed))
@@ -173,6 +175,7 @@ def noise(adjacency, public, epsilon=1, width=1000):
 
 @pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("place", [0.1, 0.35, 0.5])
+@pytest.mark.each_value
 def test_the_stated_error_is_that_of_many_releases(public, place):
     subject, clip, law = noise("replace-one" if public else "add-remove", public, epsilon=2)
     n, width = 20_000, clip.high
@@ -195,6 +198,7 @@ def moments(subject, law, clip, totals, n, stream):
 
 @pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("wrong", [Fraction(1, 2), Fraction(1, 20)])
+@pytest.mark.each_value
 def test_the_interval_of_few_records_covers(public, wrong):
     subject, clip, law = noise("replace-one" if public else "add-remove", public)
     stream = Seeded(6)

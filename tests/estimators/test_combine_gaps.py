@@ -107,6 +107,7 @@ def test_bad_measurements_are_refused():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("epsilon", [0.05, 1, 4])
+@pytest.mark.each_value
 def test_intervals_cover_by_the_exact_law_and_are_the_shortest_of_their_form(epsilon, confidence):
     release = LaplaceMechanism(epsilon=epsilon, sensitivity=COUNTING).release(7, entropy=Seeded(1))
     low, high = interval(release, confidence=confidence)

@@ -51,6 +51,7 @@ def beyond(law, far):
     ],
 )
 @pytest.mark.parametrize("wrong", [Fraction(1, 20), Fraction(1, 1000)])
+@pytest.mark.each_value
 def test_the_reach_is_the_least_one(noises, span, wrong):
     law, far = law_of_sum(noises, span), reach(noises, wrong)
     assert beyond(law, far) <= wrong < beyond(law, far - 1)

@@ -29,6 +29,7 @@ TINY = {
         ("replace-one", {"cap": 1.0, "lower": -1e300}),
     ],
 )
+@pytest.mark.each_value
 def test_steps_that_no_record_can_be_counted_in_are_refused_at_once(estimator, adjacency, change):
     with pytest.raises(InvalidParameter, match="unit of the values"):
         estimator(epsilon=1e-3, adjacency=adjacency, **TINY | change)
@@ -60,6 +61,7 @@ def test_what_is_accepted_is_released_wherever_the_search_ends(estimator, cap, l
     ("cap", "fits"), [(1e-120, True), (1e150, True), (1e-150, False), (1e151, False), (1e200, False)]
 )
 @pytest.mark.parametrize("lower", [0, None])
+@pytest.mark.each_value
 def test_squares_that_are_no_floats_are_refused_when_the_variance_is_made(adjacency, cap, fits, lower):
     """Otherwise the clip that is found, after the charge, would decide whether the release fails."""
     options = {

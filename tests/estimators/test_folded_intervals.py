@@ -33,6 +33,7 @@ def told(m, output, confidence):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("confidence", [0.3, 0.8, 0.95, 0.999])
+@pytest.mark.each_value
 def test_every_answer_is_covered(name, confidence):
     m = MECHANISMS[name]
     low, high = m.ends

@@ -67,6 +67,7 @@ def test_a_variance_has_no_gaussian_noise():
 
 @BOTH
 @pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf, "1", 1e-24, 1e60])
+@pytest.mark.each_value
 def test_bad_rhos_are_refused_at_once(estimator, rho):
     with pytest.raises(InvalidParameter):
         made(estimator, total_rho=rho)
@@ -75,6 +76,7 @@ def test_bad_rhos_are_refused_at_once(estimator, rho):
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("lower", [0, None, -3])
+@pytest.mark.each_value
 def test_where_an_estimator_is_made_each_clip_has_noise(estimator, adjacency, lower):
     kept = refused = 0
     for rho in [*(Fraction(part, 1 << power) for power in range(58, 76, 3) for part in (5, 7)), Fraction(3)]:
@@ -102,6 +104,7 @@ def test_where_an_estimator_is_made_each_clip_has_noise(estimator, adjacency, lo
 @pytest.mark.parametrize("rho", [Fraction(1, 10**6), Fraction(1, 3), 7, 10**5])
 @pytest.mark.parametrize("totals", [1, 2])
 @pytest.mark.parametrize("bound", [1, 5, (1 << 31) + 7, (1 << 52) - 1, 3 << 80])
+@pytest.mark.each_value
 def test_the_noise_is_as_wide_as_it_must_be_on_a_grid_that_is_fine_enough(rho, totals, bound):
     noise = TotalNoise(
         budget=ZCDP(rho=rho),
@@ -161,6 +164,7 @@ def apart(subject, clip):
 
 @pytest.mark.parametrize(("estimator", "adjacency", "rows", "lower", "more"), CASES)
 @pytest.mark.parametrize("tests", [1, 60, None])
+@pytest.mark.each_value
 def test_the_bound_is_the_farthest_that_neighbors_are_apart_and_not_a_step_less(
     estimator, adjacency, rows, lower, more, tests
 ):
@@ -247,6 +251,7 @@ def beyond(rate, reach):
 @pytest.mark.parametrize("wrong", [Fraction(1, 2), Fraction(1, 20), Fraction(1, 60), Fraction(1, 10**9)])
 @pytest.mark.parametrize("bound", [1, 3, 40, 10**4, 1 << 31, 1 << 40])
 @pytest.mark.parametrize("rho", [Fraction(1, 50), 2])
+@pytest.mark.each_value
 def test_the_noise_exceeds_its_reach_as_seldom_as_is_said(wrong, bound, rho):
     noise = TotalNoise(
         budget=ZCDP(rho=rho), bound=bound, totals=1, record_step=Fraction(1), adjacency="add-remove"
@@ -305,6 +310,7 @@ def test_a_wider_part_never_makes_a_tail_smaller():
 @pytest.mark.parametrize("wrong", [0.05, 0.3])
 @pytest.mark.parametrize(("u", "v"), [(0, 40), (40, 0), (9, 21), (200, 200), (1, 1)])
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 200)])
+@pytest.mark.each_value
 def test_the_true_share_is_refuted_as_seldom_as_is_said_over_the_whole_law(rate, u, v, wrong, one_sided):
     """Every pair of draws with its probability: no simulation."""
     law = DiscreteGaussian(rate)
@@ -337,6 +343,7 @@ def test_the_ends_hold_every_share_that_is_not_refuted():
 
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.each_value
 def test_intervals_cover_the_clipped_figure(estimator, adjacency):
     subject, stream, values = made(estimator, adjacency, epsilon=2), Seeded(5), [2.0, 9.5, 30.0] * 20
     clip = subject.search.clip((60,), simulated=True)
@@ -366,6 +373,7 @@ ODD = {
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("lower", [0, None, -7.5])
+@pytest.mark.each_value
 def test_whatever_the_records_hold_a_release_is_a_finite_number_within_its_interval(
     estimator, adjacency, lower
 ):

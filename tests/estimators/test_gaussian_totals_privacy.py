@@ -139,6 +139,7 @@ def divergence(law, shift, order):
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize("wide", [1, 2, 5])
+@pytest.mark.each_value
 def test_two_totals_of_few_steps_lose_at_most_rho_at_every_order(most, exchanged, wide):
     """All units of records in a clip of so many steps; all terms of both laws; the cost is reached."""
     size = most * wide

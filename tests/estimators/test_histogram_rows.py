@@ -22,6 +22,7 @@ LN2 = DiscreteLaplace(Fraction(693147180559945309417, 10**21))
 @pytest.mark.parametrize("law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))])
 @pytest.mark.parametrize("chance", [Fraction(1, 20), Fraction(1, 5)])
 @pytest.mark.parametrize("answer", [0, 2, 7])
+@pytest.mark.each_value
 def test_the_end_from_the_entry_is_wrong_no_more_often_than_promised_given_the_selection(law, chance, answer):
     """Given that the row was selected, that is, given all other noise."""
     noise = np.arange(-300, 301)
@@ -42,6 +43,7 @@ def test_the_end_from_the_entry_is_wrong_no_more_often_than_promised_given_the_s
 
 @pytest.mark.parametrize("law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))])
 @pytest.mark.parametrize("lead", [1, 5, 40])
+@pytest.mark.each_value
 def test_the_end_from_the_entry_is_that_of_the_definition_and_does_not_depend_on_how_large_the_counts_are(
     law, lead
 ):
@@ -118,6 +120,7 @@ def test_the_expected_share_of_wrong_ends_is_at_most_what_was_promised():
 
 @pytest.mark.parametrize("rho", [None, Fraction(1, 20)])
 @pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.each_value
 def test_intervals_of_many_rows_hold_as_promised(rho, simultaneous):
     """Made-up counts, most of them near the cut; 200 releases."""
     size, k = 400, 20

@@ -90,6 +90,7 @@ def test_the_law_of_the_difference(query, threshold, a, b):
 
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
 @pytest.mark.parametrize(("a", "b"), RATES)
+@pytest.mark.each_value
 def test_a_condition_raises_every_tail_less_for_higher_answers(query, threshold, a, b):
     """The lemma: P(Z >= lift - x | Z >= -x) does not fall as x rises."""
     law = Difference(LAWS[query](a), LAWS[threshold](b))
@@ -101,6 +102,7 @@ def test_a_condition_raises_every_tail_less_for_higher_answers(query, threshold,
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
+@pytest.mark.each_value
 def test_the_bound_is_wrong_and_found_with_at_most_the_stated_probability(query, threshold, confidence):
     for a, b in RATES:
         mechanism = vector(query, a, threshold, b)

@@ -44,6 +44,7 @@ def repeated(values, ladder, groups):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
+@pytest.mark.each_value
 def test_one_group_is_what_it_is_alone(shape, estimator):
     subject = made(shape, estimator)
     for seed in range(20):

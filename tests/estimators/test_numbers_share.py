@@ -119,7 +119,7 @@ def chances(rate, reach):
 
 
 @pytest.mark.parametrize(("known", "missing"), [(0, 0), (3, 0), (0, 4), (5, 3), (30, 2), (40, 40)])
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_the_interval_holds_the_share(known, missing):
     """Over all outcomes of both counts; an interval of half the reach misses more often than it may."""
     mechanism = count_numbers(Fraction(1, 2), adjacency="add-remove", rows=1)

@@ -44,6 +44,7 @@ def released(q, k, epsilon, entropy, share=0.5, noise="exponential"):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("k", "epsilon"), [(1, 1), (10, 0.1), (25, 0.1), (25, 1)])
+@pytest.mark.each_value
 def test_the_estimate_is_a_whole_number_inside_its_interval(shape, k, epsilon):
     entropy = sd.Seeded(3)
     for _ in range(20):
@@ -151,6 +152,7 @@ def called_clear(q, noise_rate, wrong, offset=True):
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (1, 1), (4, 3), (3, 0)])
 @pytest.mark.parametrize("wrong", [0.05, 0.2, 0.5])
+@pytest.mark.each_value
 def test_a_row_that_is_no_larger_is_seldom_called_clear(counts, wrong):
     first, clear = called_clear(counts, math.log(2), wrong)
     assert clear <= wrong * first * (1 + 1e-12)

@@ -25,6 +25,7 @@ def made(q, **changed):
 
 @pytest.mark.parametrize("hint", [None, 20_000])
 @pytest.mark.parametrize("q", [0.01, 0.25, 0.5, 0.9, 0.99])
+@pytest.mark.each_value
 def test_with_little_noise_it_is_the_quantile(q, hint):
     """Whichever way is searched: up and down an edge means another number."""
     found = made(q, size_hint=hint).release(AGES, entropy=Seeded(5)).value

@@ -32,6 +32,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.each_value
 def test_a_wide_column_is_read_like_a_list(column, name):
     values = COLUMNS[column]
     assert RELEASES[name](values).to_dict() == RELEASES[name](list(WIDE)).to_dict()

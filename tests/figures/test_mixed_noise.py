@@ -54,6 +54,7 @@ def test_the_reach_is_enough_and_hardly_more(parts, wrong):
     [LAPLACE(Fraction(1)), LAPLACE(Fraction(1, 10**8)), GAUSS(Fraction(2)), GAUSS(Fraction(1, 10**14))],
 )
 @pytest.mark.parametrize("wrong", [0.05, 1e-3, 1e-5])
+@pytest.mark.each_value
 def test_one_noise_on_the_grid_reaches_as_far_as_its_quantile(law, wrong):
     counted = tuple(Counter([(law, Fraction(1))]).items())
     exact = -law.quantile(wrong / 2)

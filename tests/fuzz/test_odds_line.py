@@ -29,6 +29,7 @@ def seen(folder, release, rows):
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
 @pytest.mark.parametrize("ledger", [False, True])
+@pytest.mark.each_value
 def test_the_odds_of_a_search_follow_its_release(tmp_path, form, ledger):
     """A label far above the threshold is found, and spends more than none: the sentence says the epsilon of the release."""
     release = ABOVE | {"format": form, "ledger": ledger}

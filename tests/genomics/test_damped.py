@@ -43,6 +43,7 @@ def test_there_are_eighteen_moves():
 
 @pytest.mark.parametrize("families", [1, 2, 3, 4, 7, 25])
 @pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 3), Fraction(2, 3), 1, 5])
+@pytest.mark.each_value
 def test_one_family_moves_it_by_at_most_four(families, share):
     damping = 2 * families * share
     assert largest_move(families, lambda b, c: damped_tdt(b, c, families=families, damping=damping)) <= BOUND

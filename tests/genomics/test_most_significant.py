@@ -191,6 +191,7 @@ ODD = [math.nan, math.inf, -math.inf, -5, 1e308, 301, 2.5, 0]
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("kind", [float, object])
+@pytest.mark.each_value
 def test_private_counts_never_raise(name, kind):
     b = np.array(ODD, dtype=kind)
     for c in (b, b[::-1].copy(), np.zeros(8, dtype=kind)):

@@ -205,6 +205,7 @@ def test_an_epsilon_within_the_account_never_loses_more(tmp_path):
 
 @pytest.mark.parametrize("meter", ["renyi", "zcdp"])
 @pytest.mark.parametrize("more", [0.01, 0.2, 0.6, 0.7, 1, 3])
+@pytest.mark.each_value
 def test_a_release_that_fails_beside_a_count_keeps_the_sentence(tmp_path, meter, more):
     ledger = open_account(tmp_path, 3, 1e-5, failures=5e-6, meter=meter)
     said, statement = say(ledger), ledger.statement()

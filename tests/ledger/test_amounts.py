@@ -72,6 +72,7 @@ def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
     ],
 )
 @pytest.mark.parametrize("asked", [Pure(epsilon=5), ZCDP(rho=2), ApproximateZCDP(rho=2, delta=1e-7)])
+@pytest.mark.each_value
 def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, spent, asked):
     """Hardly more does not."""
     ledger = make(tmp_path / "budget.db", **budget)

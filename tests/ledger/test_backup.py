@@ -73,6 +73,7 @@ def test_a_copy_is_one_file_with_every_account(tmp_path):
 
 @pytest.mark.parametrize("end", ["", "-journal", "-wal"])
 @pytest.mark.parametrize("kind", ["file", "folder", "link to nothing"])
+@pytest.mark.each_value
 def test_what_is_there_is_left_as_it_is(tmp_path, kind, end):
     ledger, target = make(tmp_path / "budget.db"), tmp_path / "copy.db"
     other = tmp_path / f"copy.db{end}"

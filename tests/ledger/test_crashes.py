@@ -55,7 +55,7 @@ SOME = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.s
 
 @SOME
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name, stride):
     dry = prepare(name, make(tmp_path / "dry.db"), tmp_path / "dry")
     names = boundaries_of(dry.do)

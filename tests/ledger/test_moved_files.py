@@ -98,7 +98,7 @@ def filled(path, charges):
 
 
 @pytest.mark.parametrize("name", POINTS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_half_of_a_write_is_noticed_before_the_next_charge(tmp_path, name):
     """Whatever part of a write is in a file that was moved alone: no charge is missing, or nothing can be charged."""
     ledger = filled(tmp_path / "budget.db", 12)
@@ -197,6 +197,7 @@ def test_what_a_killed_process_has_left_is_undone_where_it_was(tmp_path, written
 
 @pytest.mark.parametrize("charges", [1, 2, 5])
 @pytest.mark.parametrize("written", [True, False])
+@pytest.mark.each_value
 def test_a_file_that_was_used_elsewhere_and_comes_back_keeps_its_charges(tmp_path, written, charges):
     ledger, journal = left_behind(tmp_path, written=written)
     moved = elsewhere(tmp_path)

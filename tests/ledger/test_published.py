@@ -703,6 +703,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("rows", [0, 1, 59, 5000])
+@pytest.mark.sample(2)
 def test_statements_of_neighbours_differ_in_released_figures_alone(tmp_path, rows):
     said = []
     for number, more in enumerate((0, 1)):

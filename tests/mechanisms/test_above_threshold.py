@@ -100,6 +100,7 @@ def test_the_published_concentrated_cost_is_that_of_the_interval():
 @pytest.mark.parametrize(
     "changes", [{}, {"sensitivity": each(1.5, step=None, monotone=False)}, {"nested": True}]
 )
+@pytest.mark.each_value
 def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
     m = above(epsilon=epsilon, ratio=ratio, **changes)
     budget = Fraction(repr(epsilon))

@@ -90,6 +90,7 @@ def test_a_stream_and_a_list_say_the_same_of_the_same_noise(q, rules, width):
 
 @pytest.mark.parametrize("prices", [(1,), (1, 2), (3, 4), (2, 3, 7), (1, 2, 4, 8)])
 @pytest.mark.parametrize("size", [1 << 16, 7, 1])
+@pytest.mark.each_value
 def test_long_streams_and_short_blocks_too(monkeypatch, prices, size):
     monkeypatch.setattr(crossings, "_QUESTION_BLOCK", size)
     generator = np.random.default_rng(5)

@@ -48,6 +48,7 @@ def hidden(value):
 
 @pytest.mark.parametrize("times", [1, 20])
 @pytest.mark.parametrize("made", LISTS)
+@pytest.mark.each_value
 def test_no_array_of_a_release_is_a_part_of_a_larger_one(made, times):
     """The first k of an order kept the noisy order of all items alive: epsilon 1 was told apart like 4."""
     release = LISTS[made].release(ANSWERS * times, entropy=sd.Seeded(5))

@@ -89,6 +89,7 @@ def test_zeros_that_are_not_listed_reach_the_threshold_as_if_they_were(sparse, n
 @pytest.mark.parametrize("name", HYBRIDS)
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 @pytest.mark.parametrize("size", [50, 10**6, 10**12])
+@pytest.mark.each_value
 def test_domains_of_any_size(name, noise, size):
     m = HYBRIDS[name](k=3, threshold=500, epsilon=40, sensitivity=COUNTING, noise=noise, domain_size=size)
     release = m.release([900, 901, 7, 950], positions=[size - 1, 17, 4, 17], entropy=Seeded(3))

@@ -174,6 +174,7 @@ BAD = {
 @pytest.mark.parametrize(
     ("parameter", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
 )
+@pytest.mark.each_value
 def test_bad_parameters(name, parameter, bad):
     with pytest.raises(InvalidParameter, match=rf"^{name}\.(k|{parameter}) must .*; got "):
         HYBRIDS[name](**({"k": 2, "threshold": 3, "epsilon": 1, "sensitivity": COUNTING} | {parameter: bad}))

@@ -185,6 +185,7 @@ def test_a_repeated_position_counts_once(size):
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 @pytest.mark.parametrize("epsilon", [5, 30, 300, 3000, 10**9])
 @pytest.mark.parametrize("size", [10**5, 10**9, 10**12])
+@pytest.mark.each_value
 def test_much_epsilon_and_an_empty_table(noise, epsilon, size):
     m = NoisyTopK(k=2, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=size)
     top = m.release([], positions=[], entropy=Seeded(1))

@@ -102,6 +102,7 @@ def test_what_is_no_number_is_the_lowest_in_a_stream(mechanism):
 
 @every
 @pytest.mark.parametrize("wrong", ["7", b"7", object(), {1}, {1: 2}], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.each_value
 def test_what_is_neither_a_number_nor_a_list_by_its_type_is_refused(mechanism, wrong):
     with pytest.raises(sd.InvalidParameter, match="needs a number or a one-dimensional array"):
         released(mechanism, wrong)

@@ -79,6 +79,7 @@ LISTS = {
 
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("made", LISTS)
+@pytest.mark.each_value
 def test_an_element_of_a_list_is_its_number_or_missing(made, kind):
     value, plain = VALUES[kind]
     mechanism = LISTS[made]()

@@ -51,6 +51,7 @@ def test_oracles():
 
 @pytest.mark.parametrize("gamma", [2, 3, 4, 10])
 @pytest.mark.parametrize("m", [3, 5, 20, 300])
+@pytest.mark.each_value
 def test_what_losers_cost_is_under_the_least_line_above_the_elasticity(gamma, m):
     known, z = law(gamma), np.geomspace(1e-6, 1e6, 4001)
     psi, logs = z * known.pdf(z) / known.cdf(z), -np.log(known.cdf(z))
@@ -93,6 +94,7 @@ def test_a_supremum_against_high_precision():
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("beta", [0, 0.01, 0.2, 1, 2])
+@pytest.mark.each_value
 def test_the_winners_share_is_certified_and_close(gamma, beta):
     known = law(gamma)
     for alpha in (0.003, 0.05, 0.5, 3, 40):
@@ -165,6 +167,7 @@ def test_below_two_only_theorem_b_is_used():
 @pytest.mark.parametrize("sided", ["one", "two"])
 @pytest.mark.parametrize("accounting", ["tight", "published"])
 @pytest.mark.parametrize("gamma", [Fraction(11, 10), Fraction(3, 2), *GAMMAS, 100])
+@pytest.mark.each_value
 def test_the_noise_fits_the_budget_and_no_less_would(gamma, sided, accounting):
     known = law(gamma)
     for epsilon, beta, candidates in (

@@ -251,6 +251,7 @@ def test_later_passes_ask_what_was_below_and_keep_their_gaps_for_themselves():
 
 @pytest.mark.parametrize("correction", [None, 7, -7, 0.5])
 @pytest.mark.parametrize("threshold", [0, 0.25, -13.7, 10])
+@pytest.mark.each_value
 def test_gaps_are_raw_and_at_least_the_correction(correction, threshold):
     m = SparseVector(
         threshold=threshold, positives=40, epsilon=40, sensitivity=COUNTING, correction=correction

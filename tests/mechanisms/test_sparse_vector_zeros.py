@@ -261,6 +261,7 @@ def test_positions_must_go_with_the_answers(positions):
 @pytest.mark.parametrize("epsilon", [1e-3, 1, 30, 3000])
 @pytest.mark.parametrize("size", [10**5, 10**12])
 @pytest.mark.parametrize("threshold", [0, 1, 1000, 2**40])
+@pytest.mark.each_value
 def test_any_level_ends(epsilon, size, threshold):
     m = SparseVector(
         threshold=threshold, positives=3, epsilon=epsilon, sensitivity=COUNTING, domain_size=size

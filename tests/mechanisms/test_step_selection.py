@@ -114,6 +114,7 @@ def by_halves(budget, m, ratio):
 @pytest.mark.parametrize(
     ("budget", "beta"), [(0.5, 0.5), (1.0, 0.02), (3.125, 0.0218), (9.21875, 0.0218), (40.0, 0.3), (1e4, 1)]
 )
+@pytest.mark.each_value
 def test_a_rate_is_proposed_in_few_looks_and_is_that_of_fifty_halvings(budget, beta, m, monkeypatch):
     ratio = ratio_for(Fraction(beta), Fraction("0.231"), Fraction(2))
     wanted, looks, look = by_halves(budget, m, ratio), [], smooth._left_over

@@ -157,6 +157,7 @@ def test_public_mistakes_are_refused_before_a_draw(make):
         ),
     ],
 )
+@pytest.mark.each_value
 def test_parameters_that_are_refused(make, changes, says):
     with pytest.raises(InvalidParameter, match=says) as caught:
         make(**changes)

@@ -138,6 +138,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("apart", [0, 130, 250, 262, 290])
+@pytest.mark.each_value
 def test_runs_are_picked_exactly_in_proportion(name, apart):
     depths, lengths, rate = CASES[name]
     known = _Runs(depths, lengths, rate)
@@ -158,6 +159,7 @@ def test_runs_are_picked_exactly_in_proportion(name, apart):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("apart", [0, 130, 250, 262, 290])
+@pytest.mark.each_value
 def test_rings_are_accepted_exactly_up_to_their_edge(name, apart):
     depths, lengths, rate = CASES[name]
     known = _Runs(depths, lengths, rate)

@@ -68,6 +68,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("apart", [0, 40, 130, 220, 262, 290])
+@pytest.mark.each_value
 def test_every_boundary_is_exactly_where_the_law_has_it(name, apart):
     """P(position < i) = 1 - survival(i): a uniform number just above the survival of i trials stops before i, just below it does not."""
     depths, lengths, rate = CASES[name]

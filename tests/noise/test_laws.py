@@ -216,6 +216,7 @@ def test_binomial_of_very_many_rare_trials():
 
 @pytest.mark.parametrize("j", range(5))
 @pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.each_value
 def test_binomial_decides_next_to_an_edge_at_192_digits(j, side):
     """A uniform number within 2^-180 of the edge between j and j + 1 falls on its own side, by digits that no float has."""
     n, x = 5, Fraction(3, 2)

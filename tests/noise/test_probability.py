@@ -22,6 +22,7 @@ def digits(value, b):
 
 @pytest.mark.parametrize("x", RATES)
 @pytest.mark.parametrize("b", [1, 16, 64, 200])
+@pytest.mark.each_value
 def test_digits_agree_with_another_library(x, b):
     with mpmath.workdps(200):
         real = mpmath.mpf(x.numerator) / x.denominator

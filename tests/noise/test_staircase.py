@@ -60,6 +60,7 @@ def test_samples_fit_the_law_and_no_other(law):
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(2)])
 @pytest.mark.parametrize("period", [1, 2, 3, 9, 40])
+@pytest.mark.each_value
 def test_the_best_flat_part(rate, period):
     best = best_flat(rate, period)
     assert Staircase(rate, period, best).variance == min(

@@ -142,6 +142,7 @@ def test_our_alignment_is_one_to_one_on_every_small_neighbor_and_only_raises_noi
 
 @pytest.mark.parametrize("run", [1, 10, 200])
 @pytest.mark.parametrize(("query", "threshold"), list(product((E, L), repeat=2)))
+@pytest.mark.each_value
 def test_without_a_margin_the_best_product_is_the_same_for_all_noise(query, threshold, run):
     """Theorem 8 says "no smaller"; it is equal, so that it ranks neither noises nor splits of the budget."""
     pair = (query, 4.0), (threshold, 2.0)

@@ -393,6 +393,7 @@ def test_the_margin_is_the_least_whole_number_of_steps(m, beta):
 
 @pytest.mark.parametrize("epsilon", [1, 0.7, 0.3, 0.01, 3.3])
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-6])
+@pytest.mark.each_value
 def test_a_margin_is_kept_as_the_decimal_that_it_is_printed_as(epsilon, beta):
     """A float means its shortest decimal, which may lie below it: one step less on the grid."""
     m = PermuteAndFlip(epsilon=epsilon, sensitivity=REAL)

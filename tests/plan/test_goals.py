@@ -66,6 +66,7 @@ EXACT = {
 
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("reach", [1, 17.5, 300])
+@pytest.mark.each_value
 def test_the_smallest_epsilon_is_found(session, name, reach):
     plan = EXACT[name](session.plan, goal=f"±{reach}")
     found = Fraction(repr(plan.epsilon))
@@ -175,6 +176,7 @@ def search(look, fits=lambda _: None, exact=True):
 
 @pytest.mark.parametrize("least", [GRID[0], Fraction(3, 1000), Fraction(1), Fraction("7.77"), GRID[-1]])
 @pytest.mark.parametrize("power", [1, 2, 0.3])
+@pytest.mark.each_value
 def test_the_search_finds_the_least_epsilon_in_few_looks(least, power):
     looks = []
 
@@ -191,6 +193,7 @@ def test_the_search_finds_the_least_epsilon_in_few_looks(least, power):
 )
 @pytest.mark.parametrize("curve", ["line", "bend", "kink", "steps", "sure"])
 @pytest.mark.parametrize("first", [1, 32])
+@pytest.mark.each_value
 def test_a_choice_is_found_along_lines(least, curve, first):
     """Where it is met `look` is right; where it is not, nothing can be learned from what it says."""
     looks = []
@@ -267,6 +270,7 @@ def test_a_goal_is_about_the_figure_of_all_rows(session):
 
 
 @pytest.mark.parametrize("kind", ["sum", "variance"])
+@pytest.mark.sample(2)
 def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
     plan = getattr(session.plan, kind)("x", goal="20 %", like="normal:50,20", lower=0, cap=200)
     true = {"sum": 50 * 10_000, "variance": 400}[kind]
@@ -293,6 +297,7 @@ def find_true_chance(shape, k, epsilon, runs=20_000):
 
 @pytest.mark.parametrize("wish", [0.9, 0.99, 0.999])
 @pytest.mark.parametrize("shape", ["zipf:1.1", "geometric:0.8", "steps:3x200,17x80"])
+@pytest.mark.each_value
 def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
     """Of what a search has found an estimate is as likely too high as too low: a standard error is kept free."""
     goal = f"top 3 right with {100 * wish:g} %"

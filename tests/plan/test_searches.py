@@ -83,6 +83,7 @@ def test_tails_of_a_gaussian_are_never_above_the_truth_and_close(rate, reach):
 @pytest.mark.parametrize(
     ("run", "stages", "low", "high"), [(4, 1, -30, 5), (10**9, 2, -250, 5), (1, 3, 2, 3)]
 )
+@pytest.mark.each_value
 def test_a_gaussian_threshold_is_summed_from_below(query, rate, run, stages, low, high):
     law, limit, reach = query(rate), DiscreteGaussian(Fraction(1, 60)), 90
     masses, _ = gaussian(limit.rate, reach)
@@ -125,6 +126,7 @@ def by_sum(limit, passed, found, times):
 @pytest.mark.parametrize("laws", BRANCHES)
 @pytest.mark.parametrize("limit", [Geometric(Fraction(1, 25)), DiscreteLaplace(Fraction(1, 25))])
 @pytest.mark.parametrize("times", [0, 1, 5])
+@pytest.mark.each_value
 def test_several_branches_from_below_and_closer_with_more_nodes(monkeypatch, laws, limit, times):
     """Being found in any of several branches is no log-concave event: chords alone would not be below."""
     heights = (-260, -120, -60)

@@ -52,6 +52,7 @@ def test_a_plan_with_next_to_no_epsilon_says_that_its_interval_is_elsewhere(sess
 
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize("more", [{}, GROUPS, UNLISTED], ids=["all", "groups", "unlisted"])
+@pytest.mark.each_value
 def test_with_ample_epsilon_figures_are_those_of_all_rows(session, kind, more):
     rows = ask(session, kind, 500, **more, like="normal:50,20")
     true = {"sum": 500_000, "mean": 50, "variance": 400}[kind]
@@ -60,6 +61,7 @@ def test_with_ample_epsilon_figures_are_those_of_all_rows(session, kind, more):
 
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize("more", [{}, GROUPS, UNLISTED], ids=["all", "groups", "unlisted"])
+@pytest.mark.each_value
 def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     """What is compared with is what a plain look at these rows shows, of each group its own."""
     seen = []
@@ -86,6 +88,7 @@ TWICE = pl.concat([PUBLIC, PUBLIC])
 
 
 @pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.sample(3)
 def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
     """One row in two thousand holds nearly all: a release of them misses it, however much epsilon it has."""
     plan = getattr(session.plan, kind)("x", lower=0, cap=1e6, epsilon=1, like=HEAVY, runs=3)
@@ -178,6 +181,7 @@ def search(reaches):
 
 @pytest.mark.parametrize("more", [Fraction(101, 100), Fraction(12, 10), 3, 1000])
 @pytest.mark.parametrize("start", [Fraction(1, 1000), Fraction("0.5"), Fraction(5)])
+@pytest.mark.each_value
 def test_a_search_from_below_finds_what_lies_above(start, more):
     least = start * more
     found = search(lambda epsilon: epsilon >= least).find(above=GRID.index(start))

@@ -240,6 +240,7 @@ def nested_moves(n, rows):
 )
 @pytest.mark.parametrize(("e1", "e2"), [(Fraction(2), ONE), (ONE, Fraction(2))])
 @pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.each_value
 def test_nested_answers(q, b, e1, e2, rows):
     lattice = [int(f) for f in (-b, 0, b, 2 * b)]
     pairs = [

@@ -171,6 +171,7 @@ def test_the_first_branch_of_a_zero_is_not_that_of_a_later_one():
 @pytest.mark.parametrize("epsilon", [1e-2, 1, 30, 3000])
 @pytest.mark.parametrize("size", [10**5, 10**12])
 @pytest.mark.parametrize("threshold", [-5, 0, 1000, 2**40])
+@pytest.mark.each_value
 def test_any_level_ends(epsilon, size, threshold):
     m = wide(threshold=threshold, at_least=3, epsilon=epsilon, domain_size=size, branches=3)
     release = m.release([5], positions=[7], entropy=Seeded(1))

@@ -143,6 +143,7 @@ def check(quantile, most):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("q", QUARTERS)
 @pytest.mark.parametrize(("ratio", "rows"), [(1, 1), (4, 1), (Fraction(1, 3), 2)])
+@pytest.mark.each_value
 def test_no_neighbors_lose_more_than_both_searches_cost(q, ratio, rows, adjacency):
     assert check(made(q=q, ratio=ratio, rows_per_unit=rows, adjacency=adjacency, epsilon=2), 3) > 0.4
 
@@ -171,6 +172,7 @@ def ends_of(q, both, with_it, without):
 
 @pytest.mark.parametrize("q", [HALF, Fraction(3, 4), Fraction(1)])
 @pytest.mark.parametrize("both", [((1, 1), (1, 1)), ((2, 1), (HALF, 1)), ((HALF, 1), (2, 1))])
+@pytest.mark.each_value
 def test_both_ends_are_attained_by_one_record(q, both):
     stated = both_sides(*both, q)
     few, worst = [[], [0.5], [BOTTOM] * 2, [TOP] * 3, [BOTTOM, 0.5, TOP]], [0.0, 0.0]

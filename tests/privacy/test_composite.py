@@ -49,6 +49,7 @@ def moments(weights, values):
 
 @six
 @pytest.mark.parametrize("width", [1, 3, 13])
+@pytest.mark.each_value
 def test_six_functions_on_a_small_grid(activation, hump, width):
     p = small(activation, hump, width)
     inputs = range(-p.inputs, p.inputs + 1)

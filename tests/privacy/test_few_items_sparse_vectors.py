@@ -199,6 +199,7 @@ def test_a_margin_that_ends_below_the_threshold_is_convicted():
     ],
 )
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.each_value
 def test_what_is_said_of_all_answers_changes_no_sparse_vector(build, adjacency):
     """Not with two-sided noise, and not in a stream, which may ask an answer again."""
     few = statement(1, adjacency)
@@ -219,6 +220,7 @@ def test_what_is_said_of_all_answers_changes_no_sparse_vector(build, adjacency):
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(1, 50)])
 @pytest.mark.parametrize("most", [1, 3, 10, 30])
 @pytest.mark.parametrize("ratio", [1, 2, 4])
+@pytest.mark.each_value
 def test_for_each_outcome_a_sparse_vector_or_a_histogram_of_the_same_price_has_less_noise(rate, most, ratio):
     """Both have their noise at the rates of a sparse vector that would be charged the smaller one of both bounds."""
     limit = Geometric(ratio * rate).variance

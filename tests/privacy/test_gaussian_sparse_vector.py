@@ -78,6 +78,7 @@ def moves(n, *, monotone):
 @pytest.mark.parametrize("noise", TAILS)
 @pytest.mark.parametrize("statement", [COUNTING, EITHER], ids=["monotone", "general"])
 @pytest.mark.parametrize(("c", "n"), [(1, 1), (1, 3), (2, 3), (3, 3)])
+@pytest.mark.each_value
 def test_the_divergence_stays_below_the_curve_on_all_small_neighbors(noise, statement, c, n):
     m = made(noise, statement, c, n)
     for base in ((0, -1, -2)[:n], (-2, -2, -2)[:n], (1, -3, 0)[:n]):

@@ -134,6 +134,7 @@ def test_two_rows_cost_the_same_in_one_group_and_in_two():
 
 
 @pytest.mark.parametrize("kind", [sd.ClippedSum, sd.ClippedMean, sd.ClippedVariance])
+@pytest.mark.sample(3)
 def test_two_rows_of_figures_cost_at_most_twice_a_row(kind):
     estimator = kind(epsilon=0.5, **MONEY)
     spent = float(together(estimator, 2).cost.pure())

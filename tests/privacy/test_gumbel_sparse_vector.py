@@ -55,6 +55,7 @@ def test_oracle_of_the_closed_form():
 
 @pytest.mark.parametrize("heights", [(1, 2), (-3, 0, 4, -1), (60, -60)])
 @pytest.mark.parametrize("c", [1, 2, 3])
+@pytest.mark.each_value
 def test_what_the_auditor_is_told_is_the_closed_form(heights, c):
     told = dict(transcripts(list(heights), HALF, c))
     expected = gumbel_law(heights, 0.5, c)
@@ -92,6 +93,7 @@ def around(heights, rate, m):
     [(0, 0), (1, 2, -3), (-7, 5, -7, 1), (-90, -90, -90), (50, 3), (-20, -2, -20, -21, 3), (-300, 1)],
 )
 @pytest.mark.parametrize("rate", [ONE, HALF, Fraction(7, 10)])
+@pytest.mark.each_value
 def test_a_uniform_number_on_either_side_of_every_edge_decides_as_the_closed_form_says(heights, rate):
     """P(first > m) = P(U <= 1/A_m): the place changes exactly there."""
     array = np.array(heights)

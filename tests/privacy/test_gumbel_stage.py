@@ -102,6 +102,7 @@ def test_no_list_passes_the_curve_or_the_deltas(rate, both):
 @pytest.mark.parametrize("rate", [0.1, 0.5, 2.0])
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
 @pytest.mark.parametrize("both", [False, True])
+@pytest.mark.each_value
 def test_lists_of_many_small_weights_reach_the_curve(rate, alpha, both):
     """Smaller answers first, k = alpha - 1: up to where the ratio stays, and there."""
     k, stage = alpha - 1, (general if both else monotone)(rate)
@@ -116,6 +117,7 @@ def test_lists_of_many_small_weights_reach_the_curve(rate, alpha, both):
 @pytest.mark.parametrize("rate", [0.1, 0.5, 2.0])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
 @pytest.mark.parametrize("both", [False, True])
+@pytest.mark.each_value
 def test_lists_of_many_small_weights_reach_the_deltas(rate, share, both):
     stage = (general if both else monotone)(rate)
     epsilon = share * float(stage.pure())
@@ -191,6 +193,7 @@ def by_formula(rate, both, alpha):
 @pytest.mark.parametrize("rate", [1e-8, 0.001, 0.3, 3.0, 40.0])
 @pytest.mark.parametrize("alpha", [1 + 2**-30, 1.001, 2.0, 50.0, 1e3])
 @pytest.mark.parametrize("both", [False, True])
+@pytest.mark.each_value
 def test_divergences_are_their_formula_rounded_up(rate, alpha, both):
     truth = max(by_formula(rate, both, alpha))
     found = GumbelStage(epsilon=Fraction(rate), monotone=not both).rdp(alpha)
@@ -252,6 +255,7 @@ def test_the_two_orders_of_general_answers_are_equal_and_those_of_monotone_ones_
 
 @pytest.mark.parametrize("make", [monotone, general])
 @pytest.mark.parametrize("rate", [0, "1e-300", "1e-12", 0.01, 0.5, 3, 150, "1e300"])
+@pytest.mark.each_value
 def test_no_view_passes_the_interval_of_the_loss(make, rate):
     stage = make(Fraction(rate))
     assert stage.pure() == stage.interval.pure()

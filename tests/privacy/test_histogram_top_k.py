@@ -118,6 +118,7 @@ def test_the_auditor_agrees_about_hybrid_lists_of_few_items(a, b):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 @pytest.mark.parametrize("cut", [None, Cut(2, Fraction(0))])
+@pytest.mark.each_value
 def test_each_winner_would_have_won_with_its_entry_and_not_with_less(k, cut):
     for noisy in product(range(4), repeat=4):
         if cut is None and k > len(noisy):
@@ -176,6 +177,7 @@ def renyi(rate, order):
 @pytest.mark.parametrize("most", [1, 3, 40])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rho", [Fraction(1, 2), Fraction(1, 50)])
+@pytest.mark.each_value
 def test_gaussian_noise_of_few_items_is_zcdp_and_reaches_it(rho, most, adjacency):
     """All ways in which a unit moves the counts: so many by one step each, whose divergences add up."""
     moving = most if adjacency == "add-remove" else 2 * most

@@ -361,6 +361,7 @@ def rounds(ways, most, choose):
     ],
 )
 @pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.each_value
 def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, zeros, n, used, most):
     def program(ways):
         sample = rounds(ways, most, lambda ways, bound, size, _: words_below(ways, bound, size))

@@ -187,6 +187,7 @@ def coin_pairs(levels):
 
 @pytest.mark.parametrize("e", [0.01, 0.3, 1, 2.5, 6])
 @pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.each_value
 def test_the_number_of_records_is_in_the_price_of_the_levels(e, levels):
     """A record that loses its number: its number and each level lose e at most, and a level may lose 2 e, in every view."""
     cost = repeat(Pure(epsilon=2 * Fraction(e)), levels)

@@ -52,6 +52,7 @@ def ends_of(one, other):
 
 @pytest.mark.parametrize("q", [0, 0.25, 0.5, 0.9])
 @pytest.mark.parametrize(("adjacency", "rows"), [("add-remove", 1), ("replace-one", 1), ("replace-one", 2)])
+@pytest.mark.each_value
 def test_no_neighbors_lose_more_than_the_cost(q, adjacency, rows):
     interval = made(q=q, adjacency=adjacency, rows_per_unit=rows)
     law = lru_cache(None)(lambda column: laws_of(interval, column))

@@ -54,6 +54,7 @@ def test_published_numbers():
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 4, 30])
 @pytest.mark.parametrize("share", [0.02, 0.4, 0.8, 0.99])
+@pytest.mark.each_value
 def test_cauchy_noise_attains_its_budget(epsilon, share):
     beta = share * epsilon
     alpha = cauchy_alpha(epsilon, beta)
@@ -77,6 +78,7 @@ def test_the_loss_of_quartic_noise_is_its_supremum(epsilon, beta):
 
 @pytest.mark.parametrize("gamma", [1.5, 2.0, 3.0, 4.0, 10.0])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.01, 0.02), (0.4, 0.1), (0.4, 1.0), (5.0, 0.5), (1e-3, 1.0)])
+@pytest.mark.each_value
 def test_the_bound_of_any_power_is_the_supremum(gamma, alpha, beta):
     found, above = worst(alpha, beta, gamma), loss_bound(alpha, beta, gamma)
     assert found <= above * (1 + 1e-12)

@@ -131,6 +131,7 @@ def test_windows_of_the_global_sensitivity_cost_one(families, scale):
 @pytest.mark.parametrize("families", [3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scale", ["sqrt", "raw"])
 @pytest.mark.parametrize("beta", [0.05, 0.3])
+@pytest.mark.each_value
 def test_atoms_in_proportion_to_the_smooth_bound_cost_what_is_claimed(families, scale, beta):
     method = choose_method(
         markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=beta

@@ -30,6 +30,7 @@ def data_of(spec):
 
 
 @pytest.mark.parametrize("kind", ASK)
+@pytest.mark.sample(3)
 def test_every_release_is_drawn_by_its_kind(kind):
     release = released(kind)
     rows = release.list_records()

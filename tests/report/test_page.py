@@ -619,6 +619,7 @@ def test_examples_run(module):
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
 @pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.each_value
 def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
     """Of a heavy tail it never is: a reader must not take it for that."""
     values = np.floor(np.random.default_rng(0).pareto(1.3, 2000) * 1000)

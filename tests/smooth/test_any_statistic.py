@@ -116,6 +116,7 @@ CASES = [((2, 2), 8), ((2, 2), (4, 5)), ((2, 3), (3, 4)), ((2, 3), 4)]
 
 @pytest.mark.parametrize(("shape", "records"), CASES)
 @pytest.mark.parametrize("beta", [0.05, 0.6])
+@pytest.mark.each_value
 def test_tables_have_the_smooth_sensitivity(shape, records, beta):
     """From the definition: distances by counting the units that must move, cell by cell."""
     made = smooth.table(smooth.chi_square, shape=shape, records=records, beta=beta)

@@ -164,6 +164,7 @@ def is_smooth(bound, n, beta, statistic):
 
 @pytest.mark.parametrize("beta", [0.001, 0.03, 0.4, 5.0])
 @pytest.mark.parametrize(("scale", "method"), [("sqrt", "exact"), ("raw", "exact"), ("raw", "distance")])
+@pytest.mark.each_value
 def test_bounds_are_smooth_on_all_tables(scale, method, beta):
     for n in (1, 3, 6, 9):
         if method == "distance" and beta > 0.03:

@@ -108,7 +108,7 @@ def test_slices_add_up_and_end_by_themselves(tmp_path):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS]
 )
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_every_twin_is_convicted(tmp_path, name):
     charges = "300" if name in QUICK else "2000"
     code, rounds, said = soak(

@@ -200,6 +200,7 @@ COMPARED = ("results.json", "customers.csv", "best_sellers.csv", "turnover.csv",
         *(("customers.csv", "unreadable"), ("statement.yaml", "unreadable")),
     ],
 )
+@pytest.mark.sample(3)
 def test_an_edited_folder_of_a_finished_run_is_not_believed(tmp_path, name, change):
     study = sd.Study.load(put_shop(tmp_path))
     first = study.run(run_id="monday", output=tmp_path / "out")
@@ -337,7 +338,7 @@ def test_a_reading_that_fails_says_nothing_and_keeps_the_charge(tmp_path, monkey
 
 
 @pytest.mark.parametrize(("text", "where"), KILLS, ids=NAMES_OF_KILLS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 def test_a_run_that_is_killed_is_paid_once(tmp_path, text, where):
     point, becomes = where
     path = put_shop(tmp_path, text)
@@ -479,6 +480,7 @@ def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("key", ["epsilon = {}\nshare = 1", "domain = [{}]", "unknown = {}"])
+@pytest.mark.each_value
 def test_a_number_with_very_many_digits_is_refused_with_its_line(tmp_path, number, key):
     path = tmp_path / "s.toml"
     path.write_text(f'name = "x"\n\n[budget]\n{key.format(number)}\n', encoding="utf-8")

@@ -249,6 +249,7 @@ def test_the_hockey_stick_of_a_known_law():
 
 @pytest.mark.parametrize("tail", [0.3, 1e-2, 1e-6, 1e-15])
 @pytest.mark.parametrize("epsilon", [0, Fraction(1, 4), Fraction(3, 4)])
+@pytest.mark.each_value
 def test_the_hockey_stick_holds_for_outputs_that_were_never_played(epsilon, tail):
     """Laplace noise of rate 1, answers one apart: P(X <= 0) (1 - e^(epsilon - 1)), of which a coarse tail leaves a part unplayed."""
     subject = Subject(

@@ -169,6 +169,7 @@ def test_renyi_divergences_are_bounded_from_above_where_the_tail_is():
 
 @pytest.mark.parametrize("cells", [1, 500, 3000])
 @pytest.mark.parametrize("shape", ["any", "monotone", "concave"])
+@pytest.mark.each_value
 def test_all_views_hold_however_coarse_the_cells_are(shape, cells):
     """Laplace noise by functions of one's own, and a budget that ends at once."""
     options = {"breaks": lambda answer: [answer]} if shape == "monotone" else {}

@@ -70,6 +70,7 @@ def test_the_functions_of_numpy_are_as_exact_as_is_assumed(function):
 
 @every
 @pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+@pytest.mark.each_value
 def test_a_law_is_enclosed_at_points(law, known, kind):
     low, high = law.log_density(POINTS, POINTS) if kind == "density" else getattr(law, f"log_{kind}")(POINTS)
     with mp.workdps(90):

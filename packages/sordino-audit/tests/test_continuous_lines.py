@@ -31,6 +31,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("blur", [0.0, 1e-9, 0.05])
 @pytest.mark.parametrize(("shape", "function"), FUNCTIONS.values(), ids=FUNCTIONS.keys())
+@pytest.mark.each_value
 def test_the_function_stays_between_its_lines(shape, function, blur):
     at = spread(function, blur, np.random.default_rng(5))
     found = lines(X, at, [Piece(-3, 5, shape)], None)

@@ -129,6 +129,7 @@ def conditioned(rate, q, again, top=5):
 @pytest.mark.parametrize("tail", [0.3, 0.2, 1e-2, 1e-9])
 @pytest.mark.parametrize("again", [0, 1, 3, 5])
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2, 3)])
+@pytest.mark.each_value
 def test_all_bounds_hold_where_outputs_are_drawn_again(rate, again, tail):
     """How often that happens depends on the answers, so that the constants of both sides differ."""
     subject = Subject(

@@ -59,6 +59,7 @@ def test_the_mass_of_a_law_is_enclosed(law):
 
 @pytest.mark.parametrize("shift", [Fraction(1, 2), Fraction(-7, 3), Fraction(12)])
 @pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1, 2), Fraction(4)])
+@pytest.mark.each_value
 def test_a_shifted_gaussian_sum_is_enclosed(rate, shift):
     low, high = (exact(side) for side in gaussian_mass(rate, shift, 40))
     truth = mpmath.fsum(mpmath.exp(-exact(rate) * (x - exact(shift)) ** 2) for x in range(-300, 300))

@@ -62,6 +62,7 @@ def test_a_mass_that_does_not_add_up_is_a_fault(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
 @pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.each_value
 def test_packed_rows_are_the_rows(kind, width):
     draws = np.random.default_rng(7)
     ends = (
@@ -119,6 +120,7 @@ def test_outputs_that_can_be_told_apart_are_told_apart(a, b):
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, -0.0), (math.nan, -math.nan), (1.0, math.nextafter(1.0, 2.0))])
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2"])
+@pytest.mark.each_value
 def test_a_partition_sees_the_bits_of_floats(a, b, kind):
     def bits(x):
         return struct.pack("<d", x)

@@ -162,6 +162,7 @@ def test_domains_that_are_not_computed_item_by_item_are_refused():
         Sensitivity(bound=3, monotone=False, adjacency="replace-one", step=1),
     ],
 )
+@pytest.mark.each_value
 def test_all_moves_are_made_the_largest_first(n, statement):
     step, most = Fraction(1), Fraction(statement.bound)
     sizes = {Fraction(0), step, most}
