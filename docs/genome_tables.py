@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sordino.genomics import choose_method
-from sordino.genomics.families import made_up
+from sordino.genomics.families import synthetic
 from sordino.plan.designs import Design
 from sordino.plan.winning import winning
 
@@ -88,7 +88,7 @@ def strong_effects() -> list[str]:
 
 def with_lead(markers: int, families: int, epsilon: float, lead: float) -> float:
     """Return how likely a marker is selected whose |z| lies that far above the largest of the others."""
-    method, made = choose(markers, families, epsilon), made_up(markers, families)
+    method, made = choose(markers, families, epsilon), synthetic(markers, families)
     b, c, shape = made.b.ravel(), made.c.ravel(), made.b.shape
     scores, bounds = method.scores(b, c).reshape(shape), method.bounds(b, c)
     scores[:, 0] = scores[:, 1:].max(axis=1) + lead

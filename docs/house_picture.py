@@ -22,7 +22,7 @@ BOX_WIDTH, BOX_HEIGHT, GAP, ROW, MARGIN = 150, 44, 70, 84, 24
 """Sizes in pixels: a box, the gap between two of them, from one layer to the next, around everything."""
 
 AUDITOR = "sordino_audit"
-EVERYWHERE = frozenset({"constraints", "errors", "remnants"})
+EVERYWHERE = frozenset({"constraints", "errors", "scrubbing"})
 """What every package may use is drawn without arrows: they would hide the others."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sordino as sd
-from sordino import remnants as module
+from sordino import scrubbing as module
 from sordino.entropy import System
 from sordino.ledger import Budget, Ledger
 from support.doors import DOORS
@@ -327,7 +327,7 @@ def trace(error):
 
 
 def test_lines_stay_and_causes_behind_them_go():
-    @module.no_remnants
+    @module.scrubbed
     def fail(private):
         try:
             int(f"no number {private}")
@@ -346,7 +346,7 @@ def test_groups_and_causes_are_swept_too():
     def inside(private):
         raise ValueError("public")
 
-    @module.no_remnants
+    @module.scrubbed
     def fail(private):
         errors = []
         for _ in range(3):

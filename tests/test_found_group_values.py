@@ -14,7 +14,7 @@ import pytest
 import sordino as sd
 from sordino.data import CsvFormat, Domain
 from sordino.data.questions.totals import NumberQuestion
-from sordino.data.sources.words import LONGEST_LABEL
+from sordino.data.sources.sql_templates import LONGEST_LABEL
 from support.postgres import database
 from support.tables import made
 

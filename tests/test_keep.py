@@ -186,7 +186,7 @@ def test_reports_of_rows_are_not_kept(tmp_path, orders):
 
 @pytest.mark.slow
 def test_a_session_remembers_a_charge_as_long_as_its_release(session):
-    payments = session._desk.payments._payers
+    payments = session._executor.payments._payers
     kept = session.count(epsilon=1)
     for _ in range(3):
         session.quantile("x", q=(0.2, 0.8), lower=0, **COLUMN)

@@ -191,9 +191,9 @@ def test_what_cannot_be_measured_again_is_refused_before_the_charge(session, led
 def test_nothing_is_kept_but_what_is_public(session):
     """Questions live as long as their releases, and no longer."""
     rough = session.count(epsilon=0.25)
-    assert len(session._desk.asked._known) == 1
+    assert len(session._executor.asked._known) == 1
     del rough
     import gc
 
     gc.collect()
-    assert len(session._desk.asked._known) == 0
+    assert len(session._executor.asked._known) == 0

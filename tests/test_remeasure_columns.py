@@ -65,7 +65,7 @@ def listed(release):
 @pytest.mark.sample(6)
 def test_the_clip_stays_and_all_of_the_budget_is_that_of_the_totals(session, kind):
     rough = LOOKS[kind](session, 1)
-    ledger = session._desk.ledger
+    ledger = session._executor.ledger
     spent = ledger.statement().spent
     again = session.remeasure(rough, epsilon=Fraction(1, 2))
     third = session.remeasure(again, epsilon=1)
@@ -265,7 +265,7 @@ def test_groups_that_were_found_are_listed_now(frame):
 
 
 def test_what_has_no_law_of_both_is_refused_before_the_charge(session):
-    ledger = session._desk.ledger
+    ledger = session._executor.ledger
     releases = [
         (LOOKS["variance"](session, 1), {"planned": True}, "planned must be False for a variance"),
         (session.sum("x", epsilon=1, lower=0, cap=100, bounds=(0, 10**6)), {}, "remeasure.release"),

@@ -325,7 +325,7 @@ def test_a_release_whose_labels_would_not_fit_is_kept_without(ledger, table, mon
 
     session = opened(ledger, table)
     release = LOOKS["histogram"](session, 1)
-    least = len(session._desk._add_again(release, Sheet(facts={}, columns=(), rows=[])).to_text())
+    least = len(session._executor._add_again(release, Sheet(facts={}, columns=(), rows=[])).to_text())
     monkeypatch.setattr(sheet_module, "MOST_CHARACTERS", least - 1)
     session.keep(release, Sheet(facts={}, columns=(), rows=[]))
     refused(

@@ -19,7 +19,7 @@ from sordino.data import open_source
 from sordino.data.questions.reading import describe_unit_reading
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.engine import after_charge
-from sordino.session.desk import Desk
+from sordino.session.executor import ReleaseExecutor
 
 UNIT = sd.PrivacyUnit("who", max_rows=1)
 PLAIN = sd.CsvFormat()
@@ -232,7 +232,7 @@ def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, 
 
 
 def test_the_broken_twin_admits_both(account, table, monkeypatch):
-    monkeypatch.setattr(Desk, "reading", property(lambda desk: ""))
+    monkeypatch.setattr(ReleaseExecutor, "reading", property(lambda executor: ""))
     for types in ({}, {"who": "integer"}):
         sd.Session(table, unit=UNIT, ledger=account, csv=csv(types=types)).count(epsilon=1)
     assert account.remaining == 7

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform
 
 from sordino.constraints import Check
-from sordino.releases import parameters, pictured
+from sordino.releases import parameters, short_repr
 
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Kept_co = TypeVar("Kept_co", covariant=True)
@@ -109,7 +109,7 @@ class Declared:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        return short_repr(self, parameters(self))
 
 
 def list_parameters(cls: type) -> list[dataclasses.Field[Any]]:

@@ -56,7 +56,7 @@ def parameters(mechanism: Any) -> dict[str, Any]:
     }
 
 
-def pictured(thing: Any, shown: dict[str, Any]) -> str:
+def short_repr(thing: Any, shown: dict[str, Any]) -> str:
     """Return the one-line picture `Name(field=value, ...)` of public values."""
     return (
         f"{type(thing).__name__}"
@@ -122,7 +122,7 @@ class Release(Tabular):
         # What is simulated protects nobody, so that is said first.
         shown = {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
         # What the last look cost is not what all have: both are said.
-        return pictured(self, shown if self.total is None else shown | {"total": self.total})
+        return short_repr(self, shown if self.total is None else shown | {"total": self.total})
 
     def _own(self) -> dict[str, Any]:
         common = {field.name for field in fields(Release)}

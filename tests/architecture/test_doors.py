@@ -110,7 +110,7 @@ def begins_afresh(function):
 
 
 def is_door(function):
-    return any(ast.unparse(decorator) == "no_remnants" for decorator in function.decorator_list)
+    return any(ast.unparse(decorator) == "scrubbed" for decorator in function.decorator_list)
 
 
 FOUND = {
@@ -177,9 +177,9 @@ def test_each_method_of_a_session_is_a_door():
 
     names = [name for kind in sd.Session.__mro__ for name in vars(kind) if not name.startswith("_")]
     methods = {name: value for name in names if callable(value := getattr(sd.Session, name))}
-    # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `Desk.run`.
+    # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `ReleaseExecutor.run`.
     assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {"batch"}
-    assert sd.session.desk.Desk.run.__code__.co_name == "door"
+    assert sd.session.executor.ReleaseExecutor.run.__code__.co_name == "door"
     assert {"top_k", "watch", "sum", "randomize", "batch"} <= set(methods)
 
 

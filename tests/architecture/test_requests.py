@@ -144,7 +144,7 @@ def test_a_request_that_is_not_charged_reads_nothing(tmp_path):
     table = tmp_path / "rows.parquet"
     pl.DataFrame({"item": ["a", "b"]}).write_parquet(table)
     with sd.Session(table, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1)) as session:
-        started = session._desk.start(
+        started = session._executor.start(
             TopKRequest(item="item", k=1, epsilon=1, domain=["a", "b"], method="gaps")
         )
         # Whatever would read a row now fails.
@@ -152,7 +152,7 @@ def test_a_request_that_is_not_charged_reads_nothing(tmp_path):
         assert started.reservation.detail["k"] == 1
         assert len(started.reservation.parts) == 2
         with pytest.raises(sd.DataSourceError):
-            session._desk.run([started])
+            session._executor.run([started])
 
 
 def test_quantiles_that_can_be_read_once_are_written_down_as_asked():

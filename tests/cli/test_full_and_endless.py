@@ -214,7 +214,7 @@ def ask(self, question, labels=None):
     except KeyboardInterrupt:
         pass
     raise RuntimeError("Query interrupted")
-rehearsal.Rehearsal.ask = lambda *given: ask(None, "")
+rehearsal.QueryValidation.ask = lambda *given: ask(None, "")
 {twin}
 cli.main()
 """

@@ -16,7 +16,7 @@ import pytest
 
 from cli.test_release_schema import LINES as EVERY_LINE
 from sordino import cli
-from sordino.cli import outlet, write
+from sordino.cli import output_file, write
 from sordino.errors import LedgerError
 from sordino.ledger import Charge, Ledger
 from sordino.session import Session
@@ -108,7 +108,7 @@ def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, nam
     assert done.code == 0, done.err
     [sheet] = seen
     for form in ("json", "csv", "table"):
-        before = outlet.OutputFile(Path(f"before.{form}"))
+        before = output_file.OutputFile(Path(f"before.{form}"))
         with write_context():
             before.claim()
             write.write_sheet(sheet, form, before)
@@ -266,12 +266,12 @@ def test_a_release_whose_output_was_lost_is_printed_again(released, shop, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(outlet.OutputFile, "_put", fail)
+        patch.setattr(output_file.OutputFile, "_put", fail)
         done, shown, again = released(RELEASE_LINES["top"], "--output", "told")
     assert (done.code, done.out, done.err) == (4, "", f"Error: {write.KEPT_AND_LOST}\n")
     assert shown["kept"] == 1
     with monkeypatch.context() as patch:
-        patch.setattr(outlet.OutputFile, "_put", fail)
+        patch.setattr(output_file.OutputFile, "_put", fail)
         lost = again("--output", "told")
     assert (lost.code, lost.out, lost.err) == (4, "", done.err)
     assert again("--format", "json").json["id"] == shown["id"]
@@ -304,7 +304,7 @@ def test_a_release_that_is_written_before_it_is_kept_is_convicted(released, monk
         keep(sheet)
 
     with monkeypatch.context() as patch:
-        patch.setattr(outlet.OutputFile, step, fail)
+        patch.setattr(output_file.OutputFile, step, fail)
         patch.setattr("sordino.cli.table.write_release", late)
         done, shown, again = released(RELEASE_LINES["top"], "--output", "told")
     assert (done.code, shown["kept"], again().code) == (4, 0, 5)

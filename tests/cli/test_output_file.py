@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from sordino.cli import outlet
+from sordino.cli import output_file
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
@@ -74,7 +74,7 @@ def test_reports_appear_whole_and_a_full_disk_is_said(told, shop, monkeypatch):
         assert names(shop) == {"told.csv.part"}
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outlet.OutputFile, "_put", fail)
+    monkeypatch.setattr(output_file.OutputFile, "_put", fail)
     done = told("", *line)
     assert (done.code, done.out, done.err) == (4, "", LOST)
     assert names(shop) == set()
@@ -144,7 +144,7 @@ def seen(release, shop, monkeypatch):
         return sync(descriptor)
 
     def call():
-        monkeypatch.setattr(outlet.os, "fsync", watched)
+        monkeypatch.setattr(output_file.os, "fsync", watched)
         assert release("top", "--output", "told").code == 0
         return found
 
@@ -158,16 +158,16 @@ def test_it_appears_whole(seen):
 
 def test_a_file_that_shows_a_part_is_convicted(seen, monkeypatch):
     """Broken twin: it writes under the name itself."""
-    init = outlet.OutputFile.__init__
+    init = output_file.OutputFile.__init__
 
     def without_part(self, path):
         init(self, path)
         self._part = path
 
-    monkeypatch.setattr(outlet.OutputFile, "__init__", without_part)
+    monkeypatch.setattr(output_file.OutputFile, "__init__", without_part)
     # It is in its own way then: neither the second look nor the new name would let it.
-    monkeypatch.setattr(outlet.OutputFile, "_refuse_what_is_there", lambda self: None)
-    monkeypatch.setattr(outlet.OutputFile, "_take_name", lambda self: None)
+    monkeypatch.setattr(output_file.OutputFile, "_refuse_what_is_there", lambda self: None)
+    monkeypatch.setattr(output_file.OutputFile, "_take_name", lambda self: None)
     assert seen()[0] == {"told"}
 
 
@@ -175,9 +175,9 @@ def test_a_claim_after_the_charge_is_convicted(release, shop, spent, monkeypatch
     """Broken twin: the name is claimed when the release is there, and it is paid for and lost."""
     from sordino.cli.options import RunOptions
 
-    add = outlet.OutputFile.add
+    add = output_file.OutputFile.add
     monkeypatch.setattr(RunOptions, "claim_output", lambda run: None)
-    monkeypatch.setattr(outlet.OutputFile, "add", lambda self, text: (self.claim(), add(self, text)))
+    monkeypatch.setattr(output_file.OutputFile, "add", lambda self, text: (self.claim(), add(self, text)))
     assert release("top", "--output", "none/told").code == 2
     assert spent() == 1
 
@@ -188,10 +188,10 @@ def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop
         raise OSError(28, "No space left on device", "told.part")
 
     if step == "fsync":
-        monkeypatch.setattr(outlet.OutputFile, "_put", fail)
+        monkeypatch.setattr(output_file.OutputFile, "_put", fail)
     else:
-        monkeypatch.setattr(outlet.os, "link", fail)
-        monkeypatch.setattr(outlet.Path, "rename", fail)
+        monkeypatch.setattr(output_file.os, "link", fail)
+        monkeypatch.setattr(output_file.Path, "rename", fail)
     done = release("top", "--output", "told")
     assert (done.code, done.out, done.err) == (4, "", LOST)
     assert names(shop) == set()
@@ -202,7 +202,7 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
     def interrupt(*_given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outlet.OutputFile, "_put", interrupt)
+    monkeypatch.setattr(output_file.OutputFile, "_put", interrupt)
     assert release("top", "--output", "told").code == 130
     assert names(shop) == set()
     assert spent() == 1
@@ -210,14 +210,14 @@ def test_an_interrupt_leaves_no_part(release, shop, spent, monkeypatch):
 
 def test_of_two_at_once_one_is_refused_before_its_charge(release, shop, spent, monkeypatch):
     second = []
-    put = outlet.OutputFile._put
+    put = output_file.OutputFile._put
 
     def meanwhile(self, text):
-        monkeypatch.setattr(outlet.OutputFile, "_put", put)
+        monkeypatch.setattr(output_file.OutputFile, "_put", put)
         second.append(release("count", "--output", "told"))
         return put(self, text)
 
-    monkeypatch.setattr(outlet.OutputFile, "_put", meanwhile)
+    monkeypatch.setattr(output_file.OutputFile, "_put", meanwhile)
     first = release("top", "--output", "told")
     assert (first.code, second[0].code) == (0, 2)
     assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
@@ -233,11 +233,11 @@ def test_a_release_that_was_finished_between_look_and_claim_is_not_written_over(
 
     def look(path):
         there = looked(path)
-        monkeypatch.setattr(outlet.os.path, "lexists", looked)
+        monkeypatch.setattr(output_file.os.path, "lexists", looked)
         between.append(release("count", "--output", "told"))
         return there
 
-    monkeypatch.setattr(outlet.os.path, "lexists", look)
+    monkeypatch.setattr(output_file.os.path, "lexists", look)
     late = release("top", "--output", "told")
     assert (between[0].code, late.code) == (0, 2)
     assert "is not there yet" in late.err
@@ -249,7 +249,7 @@ def test_a_release_that_was_finished_between_look_and_claim_is_not_written_over(
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
 def test_a_file_that_was_made_meanwhile_is_not_written_over(release, shop, spent, monkeypatch, links):
     """Nor is the release lost, which was paid for: it stays in the file beside it."""
-    put = outlet.OutputFile._put
+    put = output_file.OutputFile._put
 
     def meanwhile(self, text):
         (shop / "told").write_text("of somebody else", encoding="utf-8")
@@ -258,11 +258,11 @@ def test_a_file_that_was_made_meanwhile_is_not_written_over(release, shop, spent
     def fail(*_given):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(outlet.OutputFile, "_put", meanwhile)
+    monkeypatch.setattr(output_file.OutputFile, "_put", meanwhile)
     if not links:
-        monkeypatch.setattr(outlet.os, "link", fail)
+        monkeypatch.setattr(output_file.os, "link", fail)
     done = release("top", "--output", "told")
-    assert (done.code, done.out, done.err) == (4, "", f"Error: {outlet.TAKEN}\n")
+    assert (done.code, done.out, done.err) == (4, "", f"Error: {output_file.TAKEN}\n")
     assert (shop / "told").read_text(encoding="utf-8") == "of somebody else"
     assert json.loads((shop / "told.part").read_text(encoding="utf-8"))["release"] == "top"
     assert names(shop) == {"told", "told.part"}
@@ -273,7 +273,7 @@ def test_a_file_system_without_links_will_do(release, shop, monkeypatch):
     def fail(*_given):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(outlet.os, "link", fail)
+    monkeypatch.setattr(output_file.os, "link", fail)
     assert release("top", "--output", "told").code == 0
     assert json.loads((shop / "told").read_text(encoding="utf-8"))["release"] == "top"
     assert names(shop) == {"told"}
@@ -283,7 +283,7 @@ def test_a_folder_that_cannot_be_kept_loses_nothing(release, shop, monkeypatch):
     def fail(*_given):
         raise OSError
 
-    monkeypatch.setattr(outlet.OutputFile, "_keep_name", fail)
+    monkeypatch.setattr(output_file.OutputFile, "_keep_name", fail)
     assert release("top", "--output", "told").code == 0
     assert names(shop) == {"told"}
 

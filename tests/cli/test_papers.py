@@ -10,7 +10,7 @@ import pytest
 
 import sordino
 from sordino.receipt import Receipt
-from sordino.session import desk
+from sordino.session import executor
 from sordino.sheet import SCHEMA
 from support.release_lines import GIVEN, PAPERS, RELEASE_LINES, write_files
 
@@ -148,12 +148,12 @@ def test_a_time_that_knows_how_long_rows_took_is_convicted(ticking, monkeypatch)
     """Broken twin: whoever asks for the time after the rows tells how long they took."""
     from sordino.session import request
 
-    finish = desk.Desk._finish
+    finish = executor.ReleaseExecutor._finish
 
     def late(self, started, payer, receipt):
         result = finish(self, started, payer, receipt)
         result.take_receipt(Receipt(time=request.read_clock()))
         return result
 
-    monkeypatch.setattr(desk.Desk, "_finish", late)
+    monkeypatch.setattr(executor.ReleaseExecutor, "_finish", late)
     assert ticking("top") == ("tick 2", "tick 1")

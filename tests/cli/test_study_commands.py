@@ -391,7 +391,7 @@ def test_a_release_that_no_answer_could_make_is_not_asked_for_again(shop, monkey
     def refuse(*_given):
         raise sd.InvalidParameter("never")
 
-    monkeypatch.setattr(init.Desk, "start", refuse)
+    monkeypatch.setattr(init.ReleaseExecutor, "start", refuse)
     opened = init.open_source("orders.csv")
     assert init._ask_release("count", opened, shop, sd.PrivacyUnit("customer", max_rows=1), []) is None
     assert "never" in capsys.readouterr().err

@@ -26,7 +26,7 @@ from sordino.data import (
 )
 from sordino.data.sources.engine import engine
 from sordino.data.sources.frames import _convert_for_engine
-from sordino.data.sources.words import float_text
+from sordino.data.sources.sql_templates import float_text
 from sordino.errors import UnsupportedBackend
 
 GRID = sd.BucketGrid.geometric(lower=0, cap=100, growth=2)

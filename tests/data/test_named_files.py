@@ -572,12 +572,12 @@ def test_public_data_in_place_of_private_data_are_no_part_of_it(place):
 
 def test_another_database_may_stand_for_a_private_one(place):
     """It need not have a log of writes beside it, as one that was closed has none."""
-    for name in ("kept.duckdb", "made_up.duckdb"):
+    for name in ("kept.duckdb", "synthetic.duckdb"):
         with duckdb.connect(name) as con:
             con.execute("CREATE TABLE t AS SELECT 'a' AS item")
         assert not (place / f"{name}.wal").exists()
     session = Session("duckdb:kept.duckdb#t", unit=PrivacyUnit.row(), ledger=None)
     about = {"k": 1, "epsilon": 1, "domain": ["a"]}
-    assert session.plan.top_k("item", like="duckdb:made_up.duckdb#t", **about).rows
+    assert session.plan.top_k("item", like="duckdb:synthetic.duckdb#t", **about).rows
     with pytest.raises(InvalidParameter, match="private source"):
         session.plan.top_k("item", like="duckdb:kept.duckdb#t", **about)

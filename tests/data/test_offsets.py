@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from sordino.data.questions import rank_law
 from sordino.data.questions.rank_law import Draw
-from sordino.data.sources.words import EMBEDDED
+from sordino.data.sources.sql_templates import EMBEDDED
 from support.rank_law import PRIME, factors_of, find_key, find_offset
 
 SALT = b"0123456789abcdef"

@@ -19,13 +19,13 @@ from sordino.data.sources.number_stream import find_format, read_columns
 from sordino.data.sources.shared import Readings
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from support.chosen_rows import SALT, choose_numbers, read_in_pieces
 
 
 def make_ladder(cap):
     grid = BucketGrid.geometric(lower=0, cap=cap, growth=2)
-    return StepLadder.within(grid, Fraction(0), Fraction(cap), signed=False)
+    return SumSteps.within(grid, Fraction(0), Fraction(cap), signed=False)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_needs_more_bits_is_not_packed():
     assert Packing.between((1 << 63) - 2, (1 << 63) - 1, "BIGINT") is None
 
 
-def made_up(seed, units):
+def synthetic(seed, units):
     chance = random.Random(seed)
     rows = [
         (unit, chance.choice([None, -9, 0, 1, 2, 77, 99, 100, 101, 5000, 10**6, 10**9]))
@@ -140,7 +140,7 @@ SMALL = [0, 1, 2, 77, 1000, (1 << 31) - 1]
 @pytest.mark.sample(12)
 def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     read = read_in_pieces(monkeypatch, piece)
-    rows = made_up(cap + piece, units)
+    rows = synthetic(cap + piece, units)
     ladder = make_ladder(cap)
     assert ask(open_table(rows, x=kind), 4, ladder) == find_sums(rows, 4, ladder)
     assert read == (["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"])
@@ -157,7 +157,7 @@ def ask_together(source, ladders, *, spools):
 
 def test_one_choice_serves_questions_with_other_ends(monkeypatch, tmp_path):
     """And the twin that keeps numbers which were moved between the ends of the first question is convicted."""
-    rows, path, caps = made_up(5, SMALL), tmp_path / "rows.csv", (100, 10**4)
+    rows, path, caps = synthetic(5, SMALL), tmp_path / "rows.csv", (100, 10**4)
     path.write_text("u,x\n" + "".join(f"{unit},{'' if x is None else x}\n" for unit, x in rows))
     source = open_source(path, csv=CsvFormat(types={"u": "integer", "x": "integer"}))
     ladders = [make_ladder(cap) for cap in caps]
@@ -175,7 +175,7 @@ def test_questions_in_the_same_words_with_other_ends(monkeypatch):
     ladders = []
     for cap in (244, 1000):
         grid = BucketGrid.geometric(lower=3, cap=cap, growth=Fraction(3, 2), unit=fine)
-        ladders.append(StepLadder.within(grid, Fraction(3), Fraction(cap), signed=False))
+        ladders.append(SumSteps.within(grid, Fraction(3), Fraction(cap), signed=False))
     (one,), (other,) = (prepare(source, 4, one).dialect.buckets(KIND, one.grid, one) for one in ladders)
     assert (one.sql, one.cuts) == (other.sql, other.cuts)
     assert one.plain.ends != other.plain.ends
@@ -189,7 +189,7 @@ def test_questions_in_the_same_words_with_other_ends(monkeypatch):
 
 def test_sums_between_other_ends_are_not_of_moved_numbers():
     """A question with a ladder may be asked for sums between any ends, as a plan for public rows does."""
-    rows = made_up(11, SMALL)
+    rows = synthetic(11, SMALL)
     question = prepare(open_table(rows, x="BIGINT"), 4, make_ladder(100))
     [found] = question.totals([StepRange(low=-(1 << 40), high=1 << 40, step=Fraction(1))])
     kept = [x for x in choose_numbers(rows, 4) if x is not None]
@@ -199,7 +199,7 @@ def test_sums_between_other_ends_are_not_of_moved_numbers():
 
 def test_rows_of_groups_are_not_packed():
     """48 bits have no room for a group, and a row that lost its own would count in another one."""
-    rows = [(unit, unit % 3, x) for unit, x in made_up(13, SMALL)]
+    rows = [(unit, unit % 3, x) for unit, x in synthetic(13, SMALL)]
     ladder = make_ladder(100)
     source = open_table(rows, g="BIGINT", x="BIGINT")
     question = prepare(source, 200, ladder, packed=False, by="g", domain=[0, 1, 2])

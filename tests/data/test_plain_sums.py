@@ -15,7 +15,7 @@ from sordino.data.questions.numbers import number_kind
 from sordino.data.questions.plain_sums import find_plain_sums
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from support.number_states import state
 
 LADDERS = [
@@ -33,7 +33,7 @@ def make_ladder(lower, cap, growth, signed):
         grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=growth)
     else:
         grid = BucketGrid.geometric(lower=lower, cap=cap, growth=growth)
-    return StepLadder.within(grid, Fraction(lower), Fraction(cap), signed=signed)
+    return SumSteps.within(grid, Fraction(lower), Fraction(cap), signed=signed)
 
 
 def kind_of(declared):

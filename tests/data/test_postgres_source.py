@@ -135,7 +135,7 @@ def test_what_the_ledger_keeps_holds_no_password(server):
     assert source.identity == open_source(address).identity
     assert "secret" not in repr(source)
     with sd.Session(address.replace("//sordino@", "//sordino:secret@"), unit=ROW, entropy=sd.Seeded(1)) as s:
-        assert "secret" not in repr(s) + repr(s._desk.source.backend)
+        assert "secret" not in repr(s) + repr(s._executor.source.backend)
 
 
 def test_what_is_refused_before_the_charge(server):
@@ -231,9 +231,9 @@ def test_a_type_of_somebody_elses_schema_is_not_taken_for_text(server):
 def test_what_is_computed_when_it_is_read_is_not_used(server):
     [(version,)] = server.execute("SHOW server_version_num").fetchall()
     kind = "VIRTUAL" if int(version) >= 180000 else "STORED"  # which servers before did not know otherwise
-    server.execute("DROP TABLE IF EXISTS shop.made_up")
-    server.execute(f"CREATE TABLE shop.made_up (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
-    columns = dict(open_source(f"{database()}#shop.made_up").columns)
+    server.execute("DROP TABLE IF EXISTS shop.synthetic")
+    server.execute(f"CREATE TABLE shop.synthetic (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
+    columns = dict(open_source(f"{database()}#shop.synthetic").columns)
     assert columns == {
         "a": "INTEGER",
         "g": "UNUSABLE integer (computed when it is read)" if kind == "VIRTUAL" else "INTEGER",

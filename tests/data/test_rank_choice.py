@@ -63,7 +63,7 @@ def test_the_twin_that_rounds_down_is_convicted():
     assert rounded_down.tolist() != wanted
 
 
-def made_up(seed, kind="BIGINT", units=UNITS):
+def synthetic(seed, kind="BIGINT", units=UNITS):
     """Rows of every unit, in no order: some have many, and some numbers are missing."""
     chance = random.Random(seed)
     rows = [
@@ -116,7 +116,7 @@ def find_sums(rows, most, *, groups=None, labels=None):
 @pytest.mark.sample(36)
 def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, together, most, groups, labels):
     """A unit may begin in one piece and end in another; with too many rows it is asked for afterwards."""
-    rows, table = made_up(piece + together, units=units)
+    rows, table = synthetic(piece + together, units=units)
     wanted = find_sums(rows, most, groups=groups, labels=labels)
     read = read_in_pieces(monkeypatch, piece)
     monkeypatch.setattr(rank_choice, "_MOST_TOGETHER", together)
@@ -143,12 +143,12 @@ def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, togeth
 )
 @pytest.mark.sample(3)
 def test_numbers_of_every_type_travel(kind):
-    rows, table = made_up(5, kind)
+    rows, table = synthetic(5, kind)
     assert ask(table, 4)[0] == find_sums(rows, 4)
 
 
 def test_numbers_that_do_not_travel_are_chosen_by_the_engine():
-    rows, table = made_up(6, "HUGEINT")
+    rows, table = synthetic(6, "HUGEINT")
     unit = PrivacyUnit("u", max_rows=4)
     question = prepare_numbers(open_source(table), unit, column="x", grid=GRID, salt=SALT)
     assert question.choice is None
@@ -232,7 +232,7 @@ def test_a_question_that_names_chosen_rows_twice_fails_rather_than_miss_some(mon
         return ask_engine(self, question, labels, kept=kept)
 
     monkeypatch.setattr(Engine, "ask", twice)
-    _, table = made_up(1)
+    _, table = synthetic(1)
     with pytest.raises(DataSourceError) as caught:
         ask(table, 4)
     assert str(caught.value) == str(DataSourceError.after_charge())
@@ -276,7 +276,7 @@ def test_rows_out_of_order_are_refused(monkeypatch, units, labels):
     monkeypatch.setattr(
         SortedChoice, "_sort", lambda self, *more: re.sub("ORDER BY .*", f"ORDER BY {end}", sort(self, *more))
     )
-    _, table = made_up(3, units=units)
+    _, table = synthetic(3, units=units)
     with pytest.raises(DataSourceError) as caught:
         ask(table, 4, groups=3, labels=labels)
     assert str(caught.value) == str(DataSourceError.after_charge())
@@ -299,7 +299,7 @@ def test_a_second_connection_has_the_settings_of_the_first(monkeypatch):
 
 def test_a_study_of_declared_types_keeps_what_is_chosen(monkeypatch, tmp_path):
     """Rows of a text file are read once; numbers are chosen once, and kept for the second question about them."""
-    rows, _ = made_up(9)
+    rows, _ = synthetic(9)
     file = tmp_path / "rows.csv"
     file.write_text("u,g,x\n" + "".join(f"{u},{g},{'' if x is None else x}\n" for u, g, x in rows))
     csv = CsvFormat(types={"u": "integer", "x": "integer"})

@@ -16,16 +16,16 @@ from sordino.data.questions import totals
 from sordino.data.sources import shared
 from sordino.data.sources.engine import Engine, Marking
 from sordino.data.sources.open import share_readings
-from sordino.data.sources.rehearsal import Rehearsal
 from sordino.data.sources.shared import Readings
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.data.sources.validation import QueryValidation
+from sordino.estimators.clipped.sum_steps import SumSteps
 from support.number_states import state
 
 SALT = bytes(range(16))
 ROWS, UNIT = sd.PrivacyUnit.row(), sd.PrivacyUnit("customer", max_rows=2)
 DOMAIN = ["tea", "rice", "salt", 'a "b", c']
 GRID = sd.BucketGrid.geometric(lower=0, cap=1000, growth=2)
-LADDER = StepLadder.within(GRID, Fraction(0), Fraction(1000), signed=False)
+LADDER = SumSteps.within(GRID, Fraction(0), Fraction(1000), signed=False)
 RANGE = [StepRange(low=0, high=40, step=Fraction(1, 2))]
 
 
@@ -250,10 +250,10 @@ def test_what_is_shared_is_dropped_at_the_end_also_after_an_error(tables, tmp_pa
 
 def test_releases_of_a_batch_choose_the_same_rows_of_a_unit_and_others_do_not(tables, tmp_path):
     session = sd.Session(tmp_path / "t.csv", unit=UNIT, entropy=sd.Seeded(1))
-    desk = session._desk
-    with desk.open_batch() as batch, desk.open_batch() as other:
+    executor = session._executor
+    with executor.open_batch() as batch, executor.open_batch() as other:
         assert batch.salt() == batch.salt() != other.salt()
-    assert desk.salt() != desk.salt()
+    assert executor.salt() != executor.salt()
 
 
 def test_an_answer_is_kept_only_if_it_is_asked_twice():
@@ -309,13 +309,13 @@ def test_progress_goes_up_while_rows_are_taken_in(tmp_path, monkeypatch):
 
 def test_the_same_question_is_rehearsed_once(tables, monkeypatch):
     seen = []
-    whole = Rehearsal.ask
+    whole = QueryValidation.ask
 
     def ask(self, columns, asked):
         seen.append(len(asked))
         whole(self, columns, asked)
 
-    monkeypatch.setattr(Rehearsal, "ask", ask)
+    monkeypatch.setattr(QueryValidation, "ask", ask)
     together, readings = share_readings(tables["csv"])
     with closing(readings):
         for unit in (ROWS, ROWS, UNIT):

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source, prepare_counts
 from sordino.data.questions import counts as counts_module
-from sordino.data.sources.words import LONGEST_LABEL
+from sordino.data.sources.sql_templates import LONGEST_LABEL
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
 from support.postgres import database, own_server
 from support.rank_law import choose

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from sordino import BucketCounts, ClippedMean, ClippedSum
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.grid import CLAMP
 
 
@@ -311,5 +311,5 @@ def test_one_clip_for_each_group():
     sums = BucketSums.of([1, 2], subject.search.ladder)
     with pytest.raises(InvalidParameter, match="needs 1 clips; got 0"):
         sums.add_up([])
-    assert isinstance(sums.ladder, StepLadder)
+    assert isinstance(sums.ladder, SumSteps)
     assert "1" not in repr(sums).replace("BucketSums", "").split("BucketGrid")[0] or "count" not in repr(sums)

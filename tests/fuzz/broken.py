@@ -36,7 +36,7 @@ from sordino.data.sources import (
     tables,
 )
 from sordino.data.sources.engine import literal, quoted
-from sordino.session import desk
+from sordino.session import executor
 
 _UNDO: list[Callable[[], None]] = []
 
@@ -274,7 +274,7 @@ def ragged() -> None:
 
 def reading() -> None:
     """An account takes releases that read the column of its unit in different ways."""
-    _put(desk.Desk, "reading", "")
+    _put(executor.ReleaseExecutor, "reading", "")
 
 
 def twice() -> None:

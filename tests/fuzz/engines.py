@@ -16,7 +16,7 @@ from unittest.mock import patch
 import duckdb
 
 from sordino.data.questions import rank_choice
-from sordino.data.sources import engine as engine_module, rehearsal
+from sordino.data.sources import engine as engine_module, validation
 from sordino.data.sources.number_stream import read_columns
 
 CONNECT = duckdb.connect
@@ -58,11 +58,11 @@ def _own_rehearsals() -> Iterator[None]:
 
     It would be one of another pool, which may have been closed by then, or one that a twin has changed.
     """
-    rehearsal.close_idle()
+    validation.close_idle()
     try:
         yield
     finally:
-        rehearsal.close_idle()
+        validation.close_idle()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from fuzz.predicates import COMPARISONS, Tree
 from fuzz.questions import Answers, Question, has_squares, make_domain, make_grid, make_search, step_ranges
 from fuzz.tables import Row, Table
 from fuzz.values import WHOLE, exact_number, is_missing, text_of
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 _WHOLE_TEXT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
@@ -202,7 +202,7 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
 
 
 @lru_cache(maxsize=16)
-def _read_grid(grid: str) -> tuple[list[Fraction], StepLadder | None]:
+def _read_grid(grid: str) -> tuple[list[Fraction], SumSteps | None]:
     """Return the edges of a grid, and the steps of a search on it; once for all units of a case."""
     made = make_grid(json.loads(grid))
     search = make_search(made)
@@ -214,7 +214,7 @@ def is_together(question: Question) -> bool:
     return question.by is not None and question.unit is not None and question.groups_per_unit is None
 
 
-def _sum_ends(numbers: list[Any], bucket: int, ladder: StepLadder, fewest: int, most: int) -> tuple[int, int]:
+def _sum_ends(numbers: list[Any], bucket: int, ladder: SumSteps, fewest: int, most: int) -> tuple[int, int]:
     """Return between which ends the steps of some of these numbers of one bucket add up."""
     rung = [one for one in ladder.rungs if one.start <= bucket][-1]
     steps = sorted(0 if number is None else _steps(number, rung) for number in numbers)

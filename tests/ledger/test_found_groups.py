@@ -210,7 +210,7 @@ def reserved(ledger, epsilon, share, **more):
     from sordino.session.numbers import SumRequest
 
     asked = ASKED | {"epsilon": epsilon, "search_share": share, "column": "spent"} | more
-    return session(ledger)._desk.start(SumRequest(**asked)).reservation.parts
+    return session(ledger)._executor.start(SumRequest(**asked)).reservation.parts
 
 
 @pytest.mark.parametrize("share", [Fraction(1, 4), Fraction(1, 2), Fraction(4, 5)])

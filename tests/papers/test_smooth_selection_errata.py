@@ -17,7 +17,7 @@ LIMIT = 0.0336889
 
 
 @cache
-def made_up(markers):
+def synthetic(markers):
     """Return the statistics of the paper's simulation, and the bound of its Theorem 5 at the threshold."""
     rng = np.random.default_rng((7, markers))
     total = rng.binomial(2 * FAMILIES, 2 / 3, (RUNS, markers))
@@ -42,7 +42,7 @@ def heavy(markers, gamma):
 
 
 def selected(markers, epsilon, gamma, accounting):
-    scores, bounds = made_up(markers)
+    scores, bounds = synthetic(markers)
     mechanism = sd.SmoothSelection(
         epsilon=epsilon,
         beta=LIMIT,
@@ -73,7 +73,7 @@ def test_a_power_of_four_is_best_only_by_the_published_accounting(markers):
 
 def test_means_do_not_order_accuracies():
     """Lemma 4 compares means of noise: these have the same one, 2 GS/epsilon, at 5 markers and epsilon 9."""
-    scores, _ = made_up(5)
+    scores, _ = synthetic(5)
     mean = 2 * TOP / 9
     rng = np.random.default_rng(7)
     exponential = best_of(scores + mean * rng.exponential(size=scores.shape), scores)

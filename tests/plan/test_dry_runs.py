@@ -122,7 +122,7 @@ def test_a_plan_that_looks_at_rows_is_seen(ask, tmp_path, monkeypatch):
     monkeypatch.setattr(
         planner.Planner,
         "_assume",
-        lambda self, *_: Assumption((PublicRows("these", self._desk.source),), "these"),
+        lambda self, *_: Assumption((PublicRows("these", self._executor.source),), "these"),
     )
     said = [written(plan(session_of(ask, made(tmp_path, "arrow", rows(more))), ask)) for more in (0, 1)]
     assert said[0] != said[1]

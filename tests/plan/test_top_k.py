@@ -12,7 +12,7 @@ from sordino.plan import choose_top_k
 from sordino.plan.top_k import find_needed
 
 
-def made_up(k, m, decay, kth):
+def synthetic(k, m, decay, kth):
     return np.round(kth * (k / np.arange(1.0, m + 1)) ** decay).astype(np.int64)
 
 
@@ -32,10 +32,10 @@ SHAPES = [(10, 3000, 1.0), (10, 100_000, 0.8), (100, 3000, 0.8), (25, 3000, 0.5)
 def test_a_set_has_hardly_a_wrong_item_above_what_is_needed_and_many_below(k, m, decay):
     known = {"k": k, "epsilon": 1, "sensitivity": COUNTING}
     needed = find_needed(k, m, decay)
-    above = made_up(k, m, decay, 1.25 * needed * k)
+    above = synthetic(k, m, decay, 1.25 * needed * k)
     assert recall(JointTopK(**known), above) > 0.98
     assert recall(JointTopK(**known), above) > recall(NoisyTopK(**known), above) + 0.02
-    below = made_up(k, m, decay, 0.6 * needed * k)
+    below = synthetic(k, m, decay, 0.6 * needed * k)
     assert recall(JointTopK(**known), below) < 0.5
     assert recall(JointTopK(**known), below) < recall(NoisyTopK(**known), below)
 

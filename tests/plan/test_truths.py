@@ -11,8 +11,8 @@ import pytest
 
 import sordino as sd
 from sordino.plan.goals import GRID, Reached, Search, parse_goal
+from sordino.session.plans.expected_values import ExpectedValue, measure_off
 from sordino.session.plans.runs import Runs
-from sordino.session.plans.truths import Truth, measure_off
 
 ROWS = pl.DataFrame({"u": ["a", "b", "c"], "g": ["p", "q", "p"], "x": [1.0, 2.0, 3.0]})
 COLUMN = {"lower": 0, "cap": 200}
@@ -67,7 +67,9 @@ def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     seen = []
     monkeypatch.setattr(
         "sordino.session.plans.runs.measure_off",
-        lambda releases, truths: seen.extend(truths) or measure_off(releases, truths),
+        lambda releases, expected_values: (
+            seen.extend(expected_values) or measure_off(releases, expected_values)
+        ),
     )
     [row] = ask(session, kind, 40, **more, like=PUBLIC, runs=3)
     figure = FIGURES[kind]
@@ -143,9 +145,9 @@ def test_a_group_that_a_plain_look_lacks_is_not_compared():
     class Groups:
         budgets, rows = 1, (Row(),)
 
-    assert measure_off([Groups()], [Truth(of_groups={"p": 1.0})]) is None
-    assert measure_off([Groups()], [Truth(of_groups={"lost": 7.0})]) == (2.0, 0.0)
-    assert measure_off([Figure()], [Truth(4.5)]) == (0.5, 1.0)
+    assert measure_off([Groups()], [ExpectedValue(of_groups={"p": 1.0})]) is None
+    assert measure_off([Groups()], [ExpectedValue(of_groups={"lost": 7.0})]) == (2.0, 0.0)
+    assert measure_off([Figure()], [ExpectedValue(4.5)]) == (0.5, 1.0)
 
 
 def test_other_figures_are_about_all_rows_anyway(session):

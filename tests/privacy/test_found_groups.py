@@ -48,7 +48,7 @@ def reserved(adjacency, groups, most=2):
         most_groups=most,
         search_share=SHARE,
     )
-    return session._desk.start(request).reservation.parts
+    return session._executor.start(request).reservation.parts
 
 
 # In which groups a unit counts is chosen twice, by secrets of their own: here the first ones, then the last ones.

@@ -15,7 +15,7 @@ import pytest
 import sordino as sd
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
 from sordino.data.questions.numbers import number_kind
-from sordino.data.sources import spark_steps, spark_words
+from sordino.data.sources import spark_sql, spark_steps
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
 from support.counted import SALT, counts_as_the_oracle, table
@@ -68,7 +68,7 @@ def test_whole_numbers_that_are_added_up_as_they_are(grid, kind):
     """Whatever lies beyond the ends of the clip, it fits: 2,000 numbers at either end of 64 bits."""
     declared = {pa.int64(): "BIGINT", pa.int8(): "TINYINT"}.get(kind, "DECIMAL(18,0)")
     numbers = number_kind(declared, text=False)
-    [query] = spark_words.SPARK.buckets(numbers, grid, ladder_of(grid))
+    [query] = spark_sql.SPARK.buckets(numbers, grid, ladder_of(grid))
     assert query.plain is not None
     values = wholes(grid, numbers.smallest, numbers.largest)
     values += [numbers.smallest, numbers.largest, None] * 2000
@@ -77,7 +77,7 @@ def test_whole_numbers_that_are_added_up_as_they_are(grid, kind):
 
 def test_numbers_that_are_not_moved_into_the_ends_are_convicted(monkeypatch):
     grid, far = GRIDS["from 0"], [1 << 62] * 5
-    monkeypatch.setattr(spark_words, "_write_plain_sum", lambda plain: ("x", "coalesce(sum(steps), 0)"))
+    monkeypatch.setattr(spark_sql, "_write_plain_sum", lambda plain: ("x", "coalesce(sum(steps), 0)"))
     with pytest.raises(DataSourceError):
         agrees(of_column(far, pa.int64()), far, grid)
 
@@ -149,7 +149,7 @@ def test_sums_of_buckets_beyond_64_bits_are_exact(lower):
 
 
 def test_a_sum_in_64_bits_is_convicted(monkeypatch):
-    monkeypatch.setattr(spark_words, "write_sum", lambda steps: f"coalesce(sum({steps}), 0)")
+    monkeypatch.setattr(spark_sql, "write_sum", lambda steps: f"coalesce(sum({steps}), 0)")
     with pytest.raises(DataSourceError):
         test_sums_of_buckets_beyond_64_bits_are_exact(10**17)
 
@@ -161,12 +161,12 @@ PROPOSALS = ["NULL", "0", "1", "9000", "-3", "floor(least(5D, greatest(0D, x)))"
 def test_a_wrong_logarithm_moves_no_number(monkeypatch, proposed):
     """A logarithm proposes a bucket, and comparisons decide."""
     values = floats(GRIDS["from 0"])
-    monkeypatch.setattr(spark_words, "_propose", lambda *_: proposed)
+    monkeypatch.setattr(spark_sql, "_propose", lambda *_: proposed)
     agrees(of_column(values, pa.float64()), values, GRIDS["from 0"])
 
 
 def test_a_proposal_that_nobody_checks_is_convicted(monkeypatch):
-    monkeypatch.setattr(spark_words, "_check", lambda _: "near IS NOT NULL")
+    monkeypatch.setattr(spark_sql, "_check", lambda _: "near IS NOT NULL")
     with pytest.raises(AssertionError):
         test_a_wrong_logarithm_moves_no_number(monkeypatch, "1")
 
@@ -174,7 +174,7 @@ def test_a_proposal_that_nobody_checks_is_convicted(monkeypatch):
 @pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2), pa.decimal128(38, 4)])
 def test_logarithms_propose_the_right_bucket(monkeypatch, kind):
     """Which is fast; the search would find the same. Here it finds bucket 0, which none of these is in."""
-    monkeypatch.setattr(spark_words, "_write_search", lambda _: "0")
+    monkeypatch.setattr(spark_sql, "_write_search", lambda _: "0")
     values = np.geomspace(0.5, 9000, 500).tolist()
     if kind != pa.float64():
         values = [round(Decimal(value), 2) for value in values]

@@ -12,7 +12,7 @@ import pytest
 
 from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.data.questions.predicate import Predicate
-from sordino.data.sources import spark_condition, spark_words
+from sordino.data.sources import spark_condition, spark_sql
 from sordino.data.sources.dialect import Dialect
 from sordino.errors import DataSourceError, InvalidParameter
 from support.company import PAIRS
@@ -48,7 +48,7 @@ def test_what_a_file_says_of_all_its_rows_decides_nothing(tmp_path, where):
 
 
 def test_a_predicate_that_is_handed_to_the_reader_of_a_file_is_convicted(tmp_path, monkeypatch):
-    dialect = spark_words.SPARK
+    dialect = spark_sql.SPARK
     twin = Dialect(
         words=dialect.words,
         number=dialect.number,

@@ -336,7 +336,7 @@ def test_a_search_that_peeks_at_the_rows_is_convicted(tmp_path, monkeypatch):
     monkeypatch.setattr(
         planner.Planner,
         "_assume",
-        lambda self, *_: Assumption((PublicRows("these", self._desk.source),), "these"),
+        lambda self, *_: Assumption((PublicRows("these", self._executor.source),), "these"),
     )
     with pytest.raises(AssertionError):
         compare(tmp_path)
@@ -381,7 +381,7 @@ def test_a_study_that_charges_what_is_known_before_the_search_is_convicted(tmp_p
 
     def hasty(self, releases, *given):
         known = sum(one.epsilon for one in releases if one.epsilon is not None)
-        self.desk.ledger.reserve(Pure(epsilon=known))
+        self.executor.ledger.reserve(Pure(epsilon=known))
         return whole(self, releases, *given)
 
     monkeypatch.setattr(Starter, "start", hasty)

@@ -18,7 +18,7 @@ import yaml
 import sordino as sd
 from sordino.errors import InvalidParameter
 from sordino.ledger import Charge
-from sordino.session.desk import Desk
+from sordino.session.executor import ReleaseExecutor
 from sordino.statements.fields import FIELDS
 from study.shop import NAMES, STUDY, open_account, put_shop, spent
 
@@ -28,7 +28,7 @@ import os, signal, sys
 from sordino import Study
 from sordino.data import CountQuestion
 from sordino.ledger import Ledger
-from sordino.session.desk import Desk
+from sordino.session.executor import ReleaseExecutor
 from sordino.session.plans.planner import Planner
 from sordino.study import folder, results, study
 from sordino.study.folder import RunFolder
@@ -55,9 +55,9 @@ POINTS = {
     "after the charge": ("strike(Ledger, 'reserve', late=True)", "lost"),
     "before the rows are read": ("strike(CountQuestion, 'run')", "lost"),
     "after some were read": ("strike(CountQuestion, 'run', after=1)", "lost"),
-    "before anything is kept": ("strike(Desk, 'keep')", "lost"),
-    "after some were kept": ("strike(Desk, 'keep', after=1, late=True)", "lost"),
-    "after all were kept": ("strike(Desk, 'keep', after=2, late=True)", "kept"),
+    "before anything is kept": ("strike(ReleaseExecutor, 'keep')", "lost"),
+    "after some were kept": ("strike(ReleaseExecutor, 'keep', after=1, late=True)", "lost"),
+    "after all were kept": ("strike(ReleaseExecutor, 'keep', after=2, late=True)", "kept"),
     "before the first file": ("strike(RunFolder, 'write')", "kept"),
     "in the middle of a file": ("strike(os, 'fsync')", "kept"),
     "in the middle of writing": ("strike(RunFolder, 'write', after=3)", "kept"),
@@ -315,7 +315,7 @@ def test_a_ledger_that_keeps_nothing_loses_no_release(tmp_path, monkeypatch):
 def test_a_reading_that_fails_says_nothing_and_keeps_the_charge(tmp_path, monkeypatch):
     study = sd.Study.load(put_shop(tmp_path))
     (tmp_path / "orders.csv").rename(tmp_path / "kept.csv")
-    whole = Desk.run
+    whole = ReleaseExecutor.run
 
     def take_away(self, *given):
         (tmp_path / "orders.csv").unlink()
@@ -323,7 +323,7 @@ def test_a_reading_that_fails_says_nothing_and_keeps_the_charge(tmp_path, monkey
 
     (tmp_path / "orders.csv").write_bytes((tmp_path / "kept.csv").read_bytes())
     with monkeypatch.context() as patch:
-        patch.setattr(Desk, "run", take_away)
+        patch.setattr(ReleaseExecutor, "run", take_away)
         with pytest.raises(sd.DataSourceError) as caught:
             study.run(run_id="monday", output=tmp_path / "out")
     assert str(caught.value) == sd.DataSourceError.AFTER_CHARGE
@@ -380,12 +380,12 @@ def test_of_two_starts_at_once_one_pays(tmp_path, outputs):
     # Both have looked for the run before either charges.
     point = """
     import time
-    whole = Desk.run
+    whole = ReleaseExecutor.run
     def wait(self, *given):
         print("ready", flush=True)
         sys.stdin.readline()
         return whole(self, *given)
-    Desk.run = wait
+    ReleaseExecutor.run = wait
     """
     code = RUNS.replace("{point}", textwrap.dedent(point))
     jobs = [

@@ -22,7 +22,7 @@ def interrupted(call: Callable[[], Any], at: int, inside: str = LIBRARY) -> Base
         # Three lines of a door are its step, before anything is tried: what it was handed stands in the frame of its caller, too. A signal
         # can be answered there only when the door is called.
         step = frame.f_lineno - frame.f_code.co_firstlineno
-        doorstep = frame.f_code.co_qualname == "no_remnants.<locals>.door" and step in {2, 3, 4}
+        doorstep = frame.f_code.co_qualname == "scrubbed.<locals>.door" and step in {2, 3, 4}
         if event == "line" and not doorstep and next(lines) == at:
             raise KeyboardInterrupt
         return line

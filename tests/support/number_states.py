@@ -10,7 +10,7 @@ from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clipped_steps import clipped_moments, clipped_steps
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric
@@ -66,8 +66,8 @@ def ladder_of(grid):
     if made:
         signed = made["lower"] is None
         lower = -made["cap"] / 3 if signed else made["lower"]
-        return StepLadder.within(grid, lower, made["cap"], signed=signed)
-    return StepLadder.within(grid, Fraction(-17), Fraction(3), signed=False) if grid.size == 1 else None
+        return SumSteps.within(grid, lower, made["cap"], signed=signed)
+    return SumSteps.within(grid, Fraction(-17), Fraction(3), signed=False) if grid.size == 1 else None
 
 
 def state(sums):

@@ -19,11 +19,11 @@ from typing import Any
 import click
 
 from sordino import errors
-from sordino.cli.near import NearGroup
-from sordino.cli.outlet import NotKeptError
+from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
+from sordino.cli.suggestions import SuggestingGroup
 from sordino.constraints import is_unicode
-from sordino.remnants import sweep
+from sordino.scrubbing import scrub
 
 BUG = (
     "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays "
@@ -102,7 +102,7 @@ def _load_added(command: str) -> click.Command:
     )
 
 
-class _LazyGroup(NearGroup):
+class _LazyGroup(SuggestingGroup):
     """A group whose commands are imported when they are called: `--help` costs no engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -159,7 +159,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Whatever the error is, it may hold private rows. It ends as one fixed sentence.
     except BaseException as error:  # noqa: BLE001
         # What may still fail on the way out must not bring the private rows along.
-        sweep(error)
+        scrub(error)
         return _report_error(error)
     return 0
 

@@ -16,8 +16,8 @@ import click
 from sordino.address import without_password
 from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, SOURCE
-from sordino.cli.outlet import OutputFile
 from sordino.cli.output import write_lines
+from sordino.cli.output_file import OutputFile
 from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
@@ -30,7 +30,7 @@ from sordino.entropy import SYSTEM
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Budget, Ledger
 from sordino.plan.goals import parse_goal
-from sordino.session.desk import Desk
+from sordino.session.executor import ReleaseExecutor
 from sordino.session.request import Request
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
 from sordino.study.template import TO_COMPLETE, Draft, write_study
@@ -224,7 +224,7 @@ def _ask_release(
         try:
             request = build_request(kind, said, Fraction(1), str(folder))
             # As far as a release goes before its charge: what fits no estimator is said now, too.
-            Desk(opened, unit, None, SYSTEM).start(request)
+            ReleaseExecutor(opened, unit, None, SYSTEM).start(request)
         except SordinoError as error:
             say(f"  {error}")
             if not said:
@@ -251,7 +251,7 @@ def _reader_of_goal(request: Request[Any]) -> Callable[[str], str | None]:
         if answer == "no":
             return None
         # Here, because most studies have none.
-        from sordino.session.plans.ruler import check_goal
+        from sordino.session.plans.goal_meter import check_goal
 
         # A share of a size that nobody has said is refused: then it is written into the file, with `rows`.
         check_goal(request, parse_goal(request.name, answer), like=None, rows=None)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import click
 
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
-from sordino.cli.near import NearGroup
 from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
@@ -23,10 +22,11 @@ from sordino.cli.options import (
     gather,
     require_one,
 )
-from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines, write_rows
+from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.report import report_account
 from sordino.cli.statement import publish
+from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
@@ -111,7 +111,7 @@ _account_options = gather(
 )
 
 
-@click.group(cls=NearGroup)
+@click.group(cls=SuggestingGroup)
 def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 import click
 
 from sordino.cli.consent import CONSENT, check_delta, check_epsilon
-from sordino.cli.outlet import KEEP, OUTPUT, OutputFile
+from sordino.cli.output_file import KEEP, OUTPUT, OutputFile
 from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
 from sordino.declared import Declared, list_parameters

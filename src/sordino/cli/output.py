@@ -15,7 +15,7 @@ from typing import Any, Literal
 import click
 
 from sordino.cli.options import choose_format
-from sordino.cli.outlet import LOST, OutputFile
+from sordino.cli.output_file import LOST, OutputFile
 from sordino.errors import DataSourceError
 from sordino.sheet import Sheet, escape_controls
 from sordino.sheet_text import format_cell, write_csv, write_json

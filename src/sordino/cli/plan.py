@@ -9,7 +9,6 @@ from typing import Any, Literal, final
 
 import click
 
-from sordino.cli.near import NearGroup
 from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
@@ -21,6 +20,7 @@ from sordino.cli.options import (
     statement_options,
 )
 from sordino.cli.output import write_lines
+from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
@@ -126,7 +126,7 @@ parameter_options = gather(
 )
 
 
-@click.group(cls=NearGroup)
+@click.group(cls=SuggestingGroup)
 def plan() -> None:
     """Say what to expect of a release: nothing is read, nothing is charged."""
 

@@ -31,8 +31,8 @@ from sordino.cli.options import (
     gather,
     is_quiet,
 )
-from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_lines
+from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.planned import plan_options
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_goal, plan_alone, refuse_shape, write_plan

@@ -12,7 +12,7 @@ import click
 
 from sordino.cli.once import Command
 from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER
-from sordino.cli.outlet import OUTPUT, OutputFile
+from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.stderr import say
 from sordino.cli.write import write_document
 from sordino.constraints import shown

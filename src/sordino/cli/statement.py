@@ -8,8 +8,8 @@ import click
 
 from sordino.cli.once import Command
 from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL
-from sordino.cli.outlet import OUTPUT, OutputFile
 from sordino.cli.output import write_rows
+from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.write import write_document
 from sordino.constraints import COUNT
 from sordino.ledger import Ledger

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sordino.cli.options import RunOptions, is_quiet
-from sordino.cli.outlet import NotKeptError, OutputFile
 from sordino.cli.output import write_lines, write_sheet
+from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
 from sordino.errors import DataSourceError
 from sordino.sheet import Sheet

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import differences
-from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, pictured, plain
+from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, plain, short_repr
 from sordino.tabular import Record, Tabular, list_own_records
 
 Selection = TopK | HybridTop | UnlistedTop | Positives
@@ -53,7 +53,7 @@ class Estimates(Tabular):
     variances: Floats
 
     def __repr__(self) -> str:
-        return pictured(self, vars(self))
+        return short_repr(self, vars(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return both lists as JSON-ready values."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sordino.constraints import FINITE, SHARE, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable
-from sordino.releases import Values, pictured, plain
+from sordino.releases import Values, plain, short_repr
 from sordino.tabular import Record, Tabular
 
 Reporter = CompositeMechanism | CompositeTable
@@ -61,7 +61,7 @@ class ReportsMean(Tabular):
     reports: int
 
     def __repr__(self) -> str:
-        return pictured(self, vars(self))
+        return short_repr(self, vars(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""

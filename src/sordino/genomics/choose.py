@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
 from sordino.errors import InvalidParameter
-from sordino.genomics.families import Families, made_up, typical
+from sordino.genomics.families import Families, synthetic, typical
 from sordino.genomics.method import BOUND, FAMILIES, ROUNDING, SMOOTH, Method, Scale, build_mechanism
 from sordino.mechanisms import RandomizedResponse, SmoothSelection, StepSelection
 from sordino.plan.designs import LEADING, Design
@@ -206,7 +206,7 @@ def _make_up(markers: int, families: int) -> Families:
     That is what should be selected, whatever a method compares. Of very many only the first ones are put in
     order, among which those are if not all were drawn one by one.
     """
-    design = made_up(markers, families)
+    design = synthetic(markers, families)
     statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape)
     drawn = statistic if design.standing is None else statistic[:, :LEADING]
     order = np.broadcast_to(np.arange(statistic.shape[1]), statistic.shape).copy()

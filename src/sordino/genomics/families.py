@@ -40,7 +40,7 @@ class Families:
         return self.b + self.c
 
 
-def made_up(markers: int, families: int) -> Families:
+def synthetic(markers: int, families: int) -> Families:
     """Return rows of markers that are inherited by chance.
 
     About 2/3 of the parents are heterozygous, and pass on either allele.

@@ -23,7 +23,7 @@ import numpy as np
 
 from sordino.constraints import COUNT, POSITIVE, Constraint, Number
 from sordino.mechanisms import SmoothSelection, SmoothStepSelection
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth import tdt, tdt_ceiling, tdt_statistic
 from sordino.smooth.values import tables
 
@@ -51,7 +51,7 @@ BOUND = 4 + ROUNDING
 """How far one family moves the damped statistic, in transmissions."""
 
 
-@no_remnants
+@scrubbed
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker; one family moves it by at most 4.
 
@@ -149,7 +149,7 @@ class Method:
     why: str
     alternatives: tuple[Method, ...] = field(repr=False)
 
-    @no_remnants
+    @scrubbed
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:
         """Return the private arguments of the release: the scores, and the smooth bound if there is one.
 
@@ -162,7 +162,7 @@ class Method:
         # The largest of several smooth bounds is smooth, as each of them is.
         return self.scores(b, c), {} if bounds is None else {"smooth_bound": float(bounds.max())}
 
-    @no_remnants
+    @scrubbed
     def scores(self, b: Any, c: Any) -> Any:
         """Return the score of each marker: private, shape (m,); the counts as for `private`."""
         if self.damping is not None:
@@ -170,7 +170,7 @@ class Method:
         scale: Any = self.scale
         return tdt_statistic(b, c, families=self.families, scale=scale)
 
-    @no_remnants
+    @scrubbed
     def bounds(self, b: Any, c: Any) -> Any:
         """Return the smooth bound of each marker, private; None if the method takes none."""
         scale: Any = self.scale

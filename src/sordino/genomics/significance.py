@@ -20,11 +20,11 @@ from sordino.errors import InvalidParameter
 from sordino.genomics.choose import Name, choose_method
 from sordino.genomics.method import FAMILIES, Method, Scale
 from sordino.releases import Choice, TopK
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import tables
 
 
-@no_remnants
+@scrubbed
 def most_significant(
     *,
     b: Any,

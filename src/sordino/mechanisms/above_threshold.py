@@ -41,7 +41,7 @@ from sordino.mechanisms.crossings.threshold_scan import (
 from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.noise import Geometric
 from sordino.releases import FirstAbove
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -153,7 +153,7 @@ class AboveThreshold(Mechanism):
         whole = to_steps_uncut if self.nested else to_steps
         return np.atleast_1d(whole(answers, self.step, "AboveThreshold"))
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> FirstAbove:
         """Find the first answer above the threshold, with fresh noise.
 

@@ -55,7 +55,7 @@ from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -247,7 +247,7 @@ class AdaptiveSparseVector(BranchingMechanism):
         """
         return Pure(epsilon=thresholds * self.threshold_epsilon + tokens * self.token_epsilon)
 
-    @no_remnants
+    @scrubbed
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
 

@@ -35,7 +35,7 @@ from sordino.grid import (
 from sordino.mechanisms.base import ANY_STATEMENT, STEP_MEANS, Draws, Mechanism, Rules, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Norm, Sensitivity
 
 # The largest grid that a Rényi curve takes; beyond it answers are clamped.
@@ -53,7 +53,7 @@ class AddsNoise:
     step: Fraction
     cost: Cost
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 

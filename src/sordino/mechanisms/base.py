@@ -26,7 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.noise import Sampler
 from sordino.releases import Choice
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Norm, Sensitivity
 
 
@@ -111,7 +111,7 @@ class SelectsOne:
     step: Fraction
     cost: Cost
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 

@@ -42,7 +42,7 @@ from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise.probability import exp_bounds
 from sordino.noise.staircase import best_flat
 from sordino.releases import Value, Values
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = DiscreteLaplace | Staircase
@@ -223,7 +223,7 @@ class FoldedMechanism(Mechanism):
         # One factor after the other: a square that no float can hold is infinite, and no error.
         return float(self.step) * (float(self.step) * between(here, there, part))
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 

@@ -51,7 +51,7 @@ from sordino.mechanisms.crossings.counted_stream import CountedStream, Counting
 from sordino.mechanisms.crossings.crossings import crossings
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.releases import Positives
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 NOISE = one_of("gaussian", "exponential", "laplace")
@@ -173,7 +173,7 @@ class GaussianSparseVector(Counting, Mechanism):
         self._set(noise=law, threshold_noise=DiscreteGaussian(limit), step=step, cost=cost)
         self.cut()  # refuse a threshold beyond the clamp now
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives, with fresh noise.
 
@@ -218,7 +218,7 @@ class GaussianSparseVector(Counting, Mechanism):
             written=lambda found: (found[1], *found[0].tolist()),
         )
 
-    @no_remnants
+    @scrubbed
     def open(self, *, entropy: Entropy = SYSTEM) -> CountedStream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
 

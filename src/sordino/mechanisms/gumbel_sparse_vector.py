@@ -39,7 +39,7 @@ from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.mechanisms.race import Gumbel
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino.releases import Positives
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 # How many questions are looked at together, first and at most.
@@ -119,7 +119,7 @@ class GumbelSparseVector(Quiet, Mechanism):
         """Return the cost of a transcript with so many positives, whose questions met so many thresholds."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives.
 

@@ -39,7 +39,7 @@ from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, n
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import HistogramTop
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Norm, Sensitivity
 
 Found = tuple[NDArray[np.int64], Steps, Steps]
@@ -123,7 +123,7 @@ class HistogramTopK(Mechanism):
             return None
         return cut_at("HistogramTopK.threshold", self.threshold, Fraction(0), self.step)
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HistogramTop:
         """Select, with fresh noise.
 

@@ -53,7 +53,7 @@ from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
@@ -144,7 +144,7 @@ class HybridSparseVector(Mechanism):
         """Return the cost of a release with so many items: that of the threshold, and of each of them."""
         return Pure(epsilon=self.threshold_epsilon + selected * self.positive_epsilon)
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
         """Select, with fresh noise.
 

@@ -54,7 +54,7 @@ from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import HybridTop
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -177,7 +177,7 @@ class HybridTopK(Mechanism):
         """
         return Pure(epsilon=self._all_moves(selected, self.step, self.noise.name) * self.noise.rate)
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:
         """Select, with fresh noise.
 

@@ -37,7 +37,7 @@ from sordino.mechanisms.crossings.implicit_zeros import (
 )
 from sordino.mechanisms.joint_sets import SetRace, ranked_runs
 from sordino.releases import TopSet
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -90,7 +90,7 @@ class JointTopK(Mechanism):
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "JointTopK")
         self._set(step=step, rate=rate, cost=BoundedRange(epsilon=spent))
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopSet:
         """Select, with fresh noise.
 

@@ -41,7 +41,7 @@ from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense,
 from sordino.mechanisms.race import Gumbel, draw_places
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = Geometric | DiscreteLaplace | Gumbel
@@ -115,7 +115,7 @@ class NoisyTopK(Mechanism):
             cost = Pure(epsilon=whole * rate)
         self._set(noise=_NOISE_LAWS[family](rate), step=step, cost=cost)
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:
         """Select, with fresh noise.
 

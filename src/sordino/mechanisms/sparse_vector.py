@@ -48,7 +48,7 @@ from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -215,7 +215,7 @@ class SparseVector(BranchingMechanism):
         """What the only branch adds to a threshold, in the unit of the answers."""
         return (self.threshold_correction,)
 
-    @no_remnants
+    @scrubbed
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
 

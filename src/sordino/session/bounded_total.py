@@ -29,8 +29,8 @@ from sordino.estimators.columns.column_release import ColumnRelease
 from sordino.figures import Derivable
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import round_at_random
-from sordino.releases import HasInterval, Value, parameters, pictured
-from sordino.remnants import no_remnants
+from sordino.releases import HasInterval, Value, parameters, short_repr
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency, Sensitivity
 
 _BOUNDED_RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
@@ -174,7 +174,7 @@ class BoundedTotal:
         _ = self.noise(1)
 
     def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        return short_repr(self, parameters(self))
 
     @cached_property
     def records(self) -> StepRange:
@@ -219,7 +219,7 @@ class BoundedTotal:
         """
         return _build_total_noise(self, records)
 
-    @no_remnants
+    @scrubbed
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
         """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
         fresh_entropy(entropy, "BoundedTotal.release")

@@ -24,7 +24,7 @@ from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.clipped_steps import Moments
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.request import Progress
@@ -56,7 +56,7 @@ class ColumnFigures(Protocol):
     """How an estimator gets its numbers from a table."""
 
     @property
-    def ladder(self) -> StepLadder | None:
+    def ladder(self) -> SumSteps | None:
         """Steps in which buckets are added up while they are counted; None where only counts are needed."""
         ...
 
@@ -115,7 +115,7 @@ class _SumFigures:
     clip = None
 
     @property
-    def ladder(self) -> StepLadder:
+    def ladder(self) -> SumSteps:
         return self.estimator.search.ladder
 
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:

@@ -22,8 +22,8 @@ from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import StreamClosed
 from sordino.mechanisms import CompositeMechanism
 from sordino.process import Process
-from sordino.releases import Release, Values, parameters, pictured
-from sordino.remnants import no_remnants
+from sordino.releases import Release, Values, parameters, short_repr
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 from sordino.session.request import Request, Reservation, Steps, Table, checked_later
 
@@ -68,7 +68,7 @@ class LocalReports:
     rows_per_unit: int = 1
 
     def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        return short_repr(self, parameters(self))
 
     @property
     def cost(self) -> Pure:
@@ -86,7 +86,7 @@ class LocalReports:
         """True if the law that is proved is the law that is sampled."""
         return self.mechanism.exact
 
-    @no_remnants
+    @scrubbed
     def release(
         self, blocks: Iterable[Block], *, entropy: Entropy, write: Write | None = None
     ) -> Values | Reported:

@@ -40,7 +40,7 @@ from sordino.estimators import (
     QuantileValues,
     VarianceValue,
 )
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
@@ -253,7 +253,7 @@ class ColumnRequest(Request[R]):
         }
         return [reason for reason, holds in reasons.items() if holds]
 
-    def ask(self, table: Table, grid: BucketGrid, ladder: StepLadder | None = None) -> NumberQuestion:
+    def ask(self, table: Table, grid: BucketGrid, ladder: SumSteps | None = None) -> NumberQuestion:
         """Return the question about the column."""
         self._check_search()
         if self.strict_types and _reads_texts(table, self.column):

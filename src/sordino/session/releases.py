@@ -9,7 +9,7 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, cast, get_args, overload
 
 from sordino.declared import list_parameters
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.session import requests
 from sordino.session.request import R, Request
 
@@ -57,7 +57,7 @@ def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
     def release(self: Any, *given: Any, **asked: Any) -> Any:
         return self._do(request(*given, **asked))
 
-    method = no_remnants(release)
+    method = scrubbed(release)
     update_wrapper(method, request, assigned=("__module__", "__doc__"), updated=())
     method.__name__, method.__qualname__ = request.name, f"Session.{request.name}"
     method.__dict__.pop("__wrapped__", None)

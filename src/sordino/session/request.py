@@ -25,7 +25,7 @@ from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.receipt import Receipt, read_clock
 from sordino.releases import parameters
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sheet import Sheet
 
 CONFIDENCE = 0.95
@@ -207,7 +207,7 @@ class Charged:
         """Read the rows that a question is about; private."""
         return question.run(progress=self._progress)
 
-    @no_remnants
+    @scrubbed
     def release(self, mechanism: Any, answers: Any, **private: Any) -> Any:
         """Let a mechanism release private answers, with fresh noise."""
         return self._payer.release(mechanism, answers, entropy=self._entropy, **private)

@@ -16,8 +16,8 @@ from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.ledger import ChargedStream, Ledger
-from sordino.remnants import no_remnants
-from sordino.session.desk import Batch, Desk
+from sordino.scrubbing import scrubbed
+from sordino.session.executor import Batch, ReleaseExecutor
 from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request
@@ -82,7 +82,7 @@ class Session(Releases):
     ['tea']
     """
 
-    @no_remnants
+    @scrubbed
     def __init__(
         self,
         source: Any,
@@ -107,9 +107,9 @@ class Session(Releases):
         opened = open_source(
             source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
         )
-        self._desk = Desk(opened, unit, payer, entropy, self._form)
+        self._executor = ReleaseExecutor(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
-        if payer is not None and self._desk.source.identity is None:
+        if payer is not None and self._executor.source.identity is None:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got None."
             )
@@ -135,9 +135,9 @@ class Session(Releases):
         >>> sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None).left_out
         ('rows without a value in guest',)
         """
-        return self._desk.list_left_out()
+        return self._executor.list_left_out()
 
-    @no_remnants
+    @scrubbed
     def read_labels(self, domain: Domain) -> Domain:
         """Return a domain with its public labels read, as a release does before its charge.
 
@@ -158,7 +158,7 @@ class Session(Releases):
         >>> session.read_labels(sd.Domain.from_sql("VALUES ('spa'), ('bar'), ('gym')")).labels
         ('bar', 'gym', 'spa')
         """
-        return domain.resolve(self._desk.source)
+        return domain.resolve(self._executor.source)
 
     @property
     def unit_reading(self) -> str:
@@ -174,7 +174,7 @@ class Session(Releases):
         >>> sd.Session(visits, unit=sd.PrivacyUnit("guest"), ledger=None).unit_reading
         'values in memory'
         """
-        return self._desk.reading
+        return self._executor.reading
 
     @property
     def plan(self) -> Plans:
@@ -199,10 +199,10 @@ class Session(Releases):
         from sordino.session.plans.releases import Plans  # noqa: PLC0415 - a release need not load it
 
         before = [] if self._batch is None else [started for started, _ in self._batch.asked]
-        return Plans(self._desk, self._form, before)
+        return Plans(self._executor, self._form, before)
 
     def __repr__(self) -> str:
-        return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
+        return f"Session({self._executor.source.identity or 'a frame'!r}, unit={self._executor.unit!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -233,19 +233,19 @@ class Session(Releases):
         """
         if self._batch is not None:
             raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
-        with self._desk.open_batch() as desk:
-            self._batch = batch = Batch(desk)
+        with self._executor.open_batch() as executor:
+            self._batch = batch = Batch(executor)
             try:
                 yield batch
             finally:
                 self._batch = None
             if batch.asked:
                 # The list is fixed from here on, before anything is read.
-                releases = desk.run([started for started, _ in batch.asked])
+                releases = executor.run([started for started, _ in batch.asked])
                 for (_, pending), release in zip(batch.asked, releases, strict=True):
                     pending.fill(release)
 
-    @no_remnants
+    @scrubbed
     def keep(self, release: Any, sheet: Sheet | None = None) -> None:
         """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
 
@@ -288,9 +288,9 @@ class Session(Releases):
         True
         >>> folder.cleanup()
         """
-        self._desk.keep(release, sheet)
+        self._executor.keep(release, sheet)
 
-    @no_remnants
+    @scrubbed
     def watch(
         self,
         *,
@@ -355,18 +355,20 @@ class Session(Releases):
         asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
         from sordino.session.above import build_watch  # noqa: PLC0415 - counts need not load it
 
-        mechanism = build_watch(self._desk.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        mechanism = build_watch(
+            self._executor.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options
+        )
         # The ledger keeps the exact threshold.
-        return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
+        return self._executor.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
     def _do(self, request: Request[R]) -> R:
         """Release now, or with the batch that is open."""
         # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
         before = [] if self._batch is None else [started for started, _ in self._batch.asked]
-        desk = self._desk if self._batch is None else self._batch.desk
-        started = desk.start(request, before)
+        executor = self._executor if self._batch is None else self._batch.executor
+        started = executor.start(request, before)
         # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
-            self._desk.run([started])[0] if self._batch is None else cast("Any", self._batch.add(started))
+            self._executor.run([started])[0] if self._batch is None else cast("Any", self._batch.add(started))
         )
         return done

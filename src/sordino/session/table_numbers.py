@@ -24,8 +24,8 @@ from sordino.estimators.quantiles.quantile_interval import QuantilesWithInterval
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.receipt import Receipt
-from sordino.releases import Values, pictured
-from sordino.remnants import no_remnants
+from sordino.releases import Values, short_repr
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session.column_figures import ColumnFigures, ColumnReading, Estimator, PrivateNumbers, adapt
 from sordino.session.noise_choice import MeasureNoise, choose_rho, find_terms
@@ -138,7 +138,7 @@ class TableNumbers:
         groups = None if self.labels is None else len(self.labels)
         # Where rows are bounded in all groups together, so many rows of a unit are in any of them.
         bound = {"rows_in_all" if self.together else "groups_per_unit": self.groups_per_unit}
-        return pictured(self, {"estimator": self.estimator, "groups": groups, **bound})
+        return short_repr(self, {"estimator": self.estimator, "groups": groups, **bound})
 
     @cached_property
     def cost(self) -> Cost:
@@ -189,7 +189,7 @@ class TableNumbers:
         """Return what reads the rows that a question is about, after the charge."""
         return ColumnReading(question, self._figures)
 
-    @no_remnants
+    @scrubbed
     def release(self, numbers: PrivateNumbers, *, entropy: Entropy) -> Any:
         """Release one number, several, or those of all groups."""
         fresh_entropy(entropy, "TableNumbers.release")

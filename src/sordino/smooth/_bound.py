@@ -14,11 +14,11 @@ from typing import Any
 
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import checked_beta, checked_ceiling, float_of, inner, outward
 
 
-@no_remnants
+@scrubbed
 def bound(
     sensitivity_at: Callable[[Any, int], float], x: Any, *, beta: Number, ceiling: Number, steps: int = 10_000
 ) -> float:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sordino.constraints import COUNT, PROPORTION, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import Floats, checked_beta, clip_values, inner, limits, outward, rounded_up
 
 
-@no_remnants
+@scrubbed
 def quantile(
     values: Any,
     *,
@@ -83,7 +83,7 @@ def quantile(
     return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
 
 
-@no_remnants
+@scrubbed
 def quantile_statistic(
     values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
 ) -> float:

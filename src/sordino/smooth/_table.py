@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.releases import pictured
-from sordino.remnants import no_remnants
+from sordino.releases import short_repr
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import Floats, as_floats, checked_beta, inner, outward
 
 LARGEST = 1 << 19
@@ -68,9 +68,9 @@ class Table:
             "beta": self.beta,
             "ceiling": self.ceiling,
         }
-        return pictured(self, shown_fields)
+        return short_repr(self, shown_fields)
 
-    @no_remnants
+    @scrubbed
     def statistic(self, counts: Any) -> float:
         """Return the statistic of one private table.
 
@@ -93,7 +93,7 @@ class Table:
         """
         return float(self._statistics[self._place(counts)])
 
-    @no_remnants
+    @scrubbed
     def bound(self, counts: Any) -> float:
         """Return the smooth bound of how far one record can move the statistic of one private table.
 

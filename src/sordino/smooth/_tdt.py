@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.constraints import COUNT, DOMAIN_SIZE, Number, one_of, shown
 from sordino.errors import InvalidParameter
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import OUTWARD, Counts, Floats, checked_beta, inner, rounded_up, tables
 
 LARGEST = 2000
@@ -36,7 +36,7 @@ _TDT_SCALE = one_of("sqrt", "raw")
 _TDT_METHOD = one_of("exact", "distance")
 
 
-@no_remnants
+@scrubbed
 def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Any:
     """Return the statistic of a transmission disequilibrium test for each marker.
 
@@ -113,7 +113,7 @@ def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fra
     return Fraction(8 * (n - 1), n)
 
 
-@no_remnants
+@scrubbed
 def tdt(
     b: Any,
     c: Any,
@@ -326,7 +326,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
     del local
     # One pass is enough in practice. The check decides, and looks at every move of every table.
     while True:
-        # With every move its reverse is a move, so the same sweep serves from either end.
+        # With every move its reverse is a move, so the same scrub serves from either end.
         for turned in (logs, logs[::-1, ::-1]):
             _sweep(turned, decay, families, reverse=turned is not logs)
         # `decay` was lowered before by more than what this check lets pass.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sordino.constraints import COUNT, FINITE, Number
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.smooth.values import Floats, checked_beta, clip_values, inner, limits, outward, rounded_up
 
 _WIDEST_RANGE = 2.0**500  # squares are floats
@@ -27,7 +27,7 @@ As a share of the squared width.
 """
 
 
-@no_remnants
+@scrubbed
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
@@ -80,7 +80,7 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     return float(outward(found.max() * top, top)) + width**2 * _VARIANCE_STATISTIC_ERROR
 
 
-@no_remnants
+@scrubbed
 def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
     """Return the population variance that `variance` bounds: the mean squared distance from the mean.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from sordino.errors import InvalidParameter
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
-@no_remnants
+@scrubbed
 def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     """Refuse: a smooth bound of a mean is its global sensitivity.
 
@@ -37,7 +37,7 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     )
 
 
-@no_remnants
+@scrubbed
 def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is called as smooth.sum)
     """Refuse: a smooth bound of a sum is its global sensitivity.
 
@@ -57,7 +57,7 @@ def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is ca
     raise _refusal("sum", "upper - lower", "ClippedSum, or LaplaceMechanism where the limits are known")
 
 
-@no_remnants
+@scrubbed
 def count(*_values: Any, **_parameters: Any) -> NoReturn:
     """Refuse: a smooth bound of a count, of distinct items too, is its global sensitivity.
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sordino.constraints import FINITE, NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.grid import convert_answers, to_steps
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 # ---- counts ------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ def clip_values(values: Any, low: float, high: float, owner: str) -> Floats:
 # ---- distance ----------------------------------------------------------------------------------------------
 
 
-@no_remnants
+@scrubbed
 def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Number) -> Any:
     """Return the smooth bound ceiling * e^(-beta * distance) [yamamoto2024, Thm 4 and 5].
 

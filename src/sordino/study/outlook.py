@@ -76,7 +76,7 @@ def read_outlook(
 
 def _read_goal(request: Request[Any], text: Any, like: str | None, rows: int | None) -> Goal:
     # A study without goals need not load what measures them.
-    from sordino.session.plans.ruler import check_goal  # noqa: PLC0415
+    from sordino.session.plans.goal_meter import check_goal  # noqa: PLC0415
 
     goal = parse_goal(request.name, text)
     check_goal(request, goal, like=like, rows=rows)

@@ -14,7 +14,7 @@ from sordino.data import CsvFormat
 from sordino.errors import BudgetExceeded, LedgerError, SordinoError
 from sordino.ledger import ChargeLine, Preview
 from sordino.plan.goals import GRID
-from sordino.session.desk import Desk, Started
+from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.widths import PlannedFigure, describe_law, name_figures
 from sordino.session.request import CONFIDENCE
 from sordino.study.document import Document
@@ -99,17 +99,17 @@ class Starter:
         Into which they fit.
     form : CsvFormat
         How texts of the table are written, and of public data in its place.
-    desk : Desk
+    executor : ReleaseExecutor
         Its schema and its account; no row is asked for.
     """
 
     document: Document
     budget: BudgetTable
     form: CsvFormat
-    desk: Desk
+    executor: ReleaseExecutor
 
     def start(
-        self, releases: Sequence[StudyRelease], batch: Desk, known: Mapping[str, ReachedGoal]
+        self, releases: Sequence[StudyRelease], batch: ReleaseExecutor, known: Mapping[str, ReachedGoal]
     ) -> list[ReadyRelease]:
         """Take every release as far as its reservation: no row is read, and nothing is charged.
 
@@ -120,7 +120,7 @@ class Starter:
         ----------
         releases : sequence of StudyRelease
             In their order.
-        batch : Desk
+        batch : ReleaseExecutor
             That makes them.
         known : mapping of str to ReachedGoal
             Epsilons that were found before, by the names of releases; they are not looked for again.
@@ -177,8 +177,10 @@ class Starter:
             found.append(one)
         return found
 
-    def _start(self, number: int, one: StudyRelease, desk: Desk, before: Sequence[Started[Any]]) -> Any:
-        return self._guard(("release", number), lambda: desk.start(one.request, before))
+    def _start(
+        self, number: int, one: StudyRelease, executor: ReleaseExecutor, before: Sequence[Started[Any]]
+    ) -> Any:
+        return self._guard(("release", number), lambda: executor.start(one.request, before))
 
     def _check_public(self, number: int, one: StudyRelease) -> None:
         assumed = _list_assumed(one)
@@ -201,7 +203,7 @@ class Starter:
         from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
         from sordino.session.plans.planner import Planner  # noqa: PLC0415
 
-        return Planner(self.desk, self.form, before, DryRun.preview if fits else _ask_nobody)
+        return Planner(self.executor, self.form, before, DryRun.preview if fits else _ask_nobody)
 
     def _rehearse(self, releases: Sequence[StudyRelease]) -> dict[int, DryRun]:
         """Return those with an epsilon of their own, by their places: a goal leaves them what they need.
@@ -214,7 +216,7 @@ class Starter:
         from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
 
         runs = {
-            number: self._guard(("release", number), lambda one=one: DryRun(self.desk, one.request))
+            number: self._guard(("release", number), lambda one=one: DryRun(self.executor, one.request))
             for number, one in enumerate(releases)
             if one.epsilon is not None
         }
@@ -249,7 +251,7 @@ class Starter:
             return run.preview()
 
         def seek() -> Plan:
-            planner = Planner(self.desk, self.form, before, ask)
+            planner = Planner(self.executor, self.form, before, ask)
             goal: Any = one.outlook.goal
             return planner.seek(one.request, goal, **_list_assumed(one))
 

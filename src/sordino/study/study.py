@@ -15,8 +15,8 @@ from sordino.data import open_source
 from sordino.entropy import SYSTEM
 from sordino.errors import BudgetExceeded, RunLost, RunTaken
 from sordino.ledger import ChargeLine, Ledger
-from sordino.remnants import no_remnants
-from sordino.session.desk import Desk, Errand, add_costs
+from sordino.scrubbing import scrubbed
+from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
 from sordino.session.request import Progress
 from sordino.sheet import Sheet
 from sordino.sheet_text import make_document
@@ -219,11 +219,11 @@ class Study:
         starter = self._open_starter(ledger)
         # What was found for a run that was paid is what it had.
         known = {} if line is None else recall_reached(line, self.releases)
-        with starter.desk.open_batch() as desk:
-            ready = starter.start(self.releases, desk, known)
+        with starter.executor.open_batch() as executor:
+            ready = starter.start(self.releases, executor, known)
             return self._plan(run, ledger, starter, ready, line, tell=progress or _tell_nobody)
 
-    @no_remnants
+    @scrubbed
     def run(
         self,
         *,
@@ -330,8 +330,8 @@ class Study:
                 ("unit", "column"),
                 lambda: source.label_index(column, "The column of the unit"),
             )
-        desk = Desk(source, self.unit, ledger, SYSTEM, form=form)
-        return Starter(self._document, self.budget, form, desk)
+        executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
+        return Starter(self._document, self.budget, form, executor)
 
     def _plan(
         self,
@@ -347,7 +347,7 @@ class Study:
         started, preview, refused = [one.started for one in ready], None, None
         if line is None:
             try:
-                preview = starter.desk.preview(started)
+                preview = starter.executor.preview(started)
             except BudgetExceeded as error:
                 refused = str(error)
         if tell is not None:
@@ -406,10 +406,12 @@ class Study:
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
 
-    def _start_unpaid(self, run: str, ledger: Ledger, starter: Starter, desk: Desk) -> list[ReadyRelease]:
+    def _start_unpaid(
+        self, run: str, ledger: Ledger, starter: Starter, executor: ReleaseExecutor
+    ) -> list[ReadyRelease]:
         """Take all releases as far as their reservation, unless another start pays for the run meanwhile."""
         try:
-            return starter.start(self.releases, desk, {})
+            return starter.start(self.releases, executor, {})
         except BudgetExceeded:
             # It may have left too little for a goal.
             if self._find_run(ledger, run) is None:
@@ -430,8 +432,8 @@ class Study:
     ) -> tuple[list[Sheet], bool]:
         """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
         starter = self._open_starter(ledger)
-        with starter.desk.open_batch() as desk:
-            ready = self._start_unpaid(run, ledger, starter, desk)
+        with starter.executor.open_batch() as executor:
+            ready = self._start_unpaid(run, ledger, starter, executor)
             if show is not None:
                 show(self._plan(run, ledger, starter, ready, tell=_tell_nobody if expect else None))
             reached = list_reached(ready)
@@ -441,7 +443,7 @@ class Study:
                 "digest": self.digest,
                 "releases": [one.name for one in self.releases],
             }
-            errand = Errand(
+            run_key = RunKey(
                 f"study {self.name}",
                 self._key(run),
                 {"study": about | ({"reached": reached} if reached else {})},
@@ -450,7 +452,7 @@ class Study:
                 replace(one.started, progress=self._watch(number, progress))
                 for number, one in enumerate(ready)
             ]
-            made = desk.run(asked, errand)
+            made = executor.run(asked, run_key)
         sheets = [
             make_study_sheet(
                 release,
@@ -463,7 +465,7 @@ class Study:
         ]
         # All were paid for together. Those behind one that cannot be kept could not be found by their number.
         for release, sheet in zip(made, sheets, strict=True):
-            if not _was_kept(desk, release, sheet):
+            if not _was_kept(executor, release, sheet):
                 return [replace(one, facts={**one.facts, "kept": False}) for one in sheets], False
         return sheets, True
 
@@ -483,10 +485,10 @@ def _tell_nobody(_name: str, _percent: float) -> None:
     pass
 
 
-def _was_kept(desk: Desk, release: Any, sheet: Sheet) -> bool:
+def _was_kept(executor: ReleaseExecutor, release: Any, sheet: Sheet) -> bool:
     """Keep a release; tell whether that was possible."""
     try:
-        desk.keep(release, sheet)
+        executor.keep(release, sheet)
     # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return False

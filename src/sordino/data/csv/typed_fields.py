@@ -22,7 +22,7 @@ from sordino.data.csv.column_types import (
 )
 from sordino.data.csv.lines import CsvFormat, declared_types, marks_of
 from sordino.data.sources.engine import literal
-from sordino.data.sources.rehearsal import lend_engine
+from sordino.data.sources.validation import lend_engine
 from sordino.errors import InvalidParameter
 
 

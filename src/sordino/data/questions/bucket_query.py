@@ -36,7 +36,7 @@ from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.plain_sums import PlainSums
 from sordino.estimators import BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 
 class CountedRows(NamedTuple):
@@ -102,7 +102,7 @@ class BucketQuery:
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
-    def summed(self, answer: dict[str, NDArray[Any]], ladder: StepLadder, groups: int) -> BucketSums | None:
+    def summed(self, answer: dict[str, NDArray[Any]], ladder: SumSteps, groups: int) -> BucketSums | None:
         """Return the counts and the sums of an answer, whose steps are those of a ladder.
 
         None if some number is not in the bucket that was proposed for it.

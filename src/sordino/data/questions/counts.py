@@ -17,7 +17,7 @@ from sordino.data.questions.rank_law import Draw, choose_ranks
 from sordino.data.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.data.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import LONGEST_LABEL, Words
+from sordino.data.sources.sql_templates import LONGEST_LABEL, SqlTemplates
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
@@ -375,7 +375,7 @@ def _find_largest(question: CountQuestion) -> int | None:
 # Writes the one SQL query of a counting question; every engine is asked the same, in its own words.
 
 
-def placed(kept: str, start: int, size: int, words: Words, *, unit: bool) -> str:
+def placed(kept: str, start: int, size: int, words: SqlTemplates, *, unit: bool) -> str:
     """Return the rows whose item is a number of a range, written as usual.
 
     Their item is now its position in the range, as text.

@@ -23,7 +23,7 @@ from sordino.data.csv.lines import LONGEST
 from sordino.data.sources.engine import Engine, engine, literal, quoted
 from sordino.data.sources.nearby import find_origin
 from sordino.data.sources.source import AS_LABELS, Source, describe_columns
-from sordino.data.sources.words import FLOATS
+from sordino.data.sources.sql_templates import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter, UnsafePredicate
 
 

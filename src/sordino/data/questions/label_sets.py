@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sordino.data.questions.rank_law import Draw, write_choice
-from sordino.data.sources.words import Words
+from sordino.data.sources.sql_templates import SqlTemplates
 
 MOST_LABELS = 62
 """Every set of so many labels is a number of 64 bits that is not negative."""
 
 
-def fits_sets(size: int | None, words: Words) -> bool:
+def fits_sets(size: int | None, words: SqlTemplates) -> bool:
     """Tell whether an engine can keep sets of labels, of which `size` are listed, as numbers."""
     return size is not None and size <= MOST_LABELS and words.set_bits is not None
 
@@ -90,7 +90,7 @@ def _write_bit(place: str) -> str:
     return f"(CAST(1 AS BIGINT) << {place})"
 
 
-def _write_choice(most: int, words: Words, place: str) -> str:
+def _write_choice(most: int, words: SqlTemplates, place: str) -> str:
     """Return whether a label counts of a unit that has more than `most`: by its rank among those it has."""
     assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
     rank = words.set_bits.format(f"bits & ({_write_bit(place)} - 1)")

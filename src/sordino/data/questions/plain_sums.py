@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from sordino.data.questions.numbers import NumberKind
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 _BEYOND_BIGINT = 1 << 63
 
@@ -48,7 +48,7 @@ class PlainSums:
         return self.factors[bucket] * total
 
 
-def find_plain_sums(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
+def find_plain_sums(kind: NumberKind, ladder: SumSteps) -> PlainSums | None:
     """Return how the sums of a ladder's buckets follow from sums of numbers; None if they do not.
 
     The type of the column and the ladder decide, which are public.

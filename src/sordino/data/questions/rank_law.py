@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data.sources.engine import literal
-from sordino.data.sources.words import SIGNED_64, Words
+from sordino.data.sources.sql_templates import SIGNED_64, SqlTemplates
 
 _NARROW = 1 << 20
 """With at most so many, a product with any rank of a table fits into 64 bits."""
@@ -47,7 +47,7 @@ class Draw:
     ----------
     salt : bytes
         Secret.
-    words : Words
+    words : SqlTemplates
         The words of the engine.
     whole : bool
         Whether the column of the units has whole numbers of 64 bits alone: then nothing needs to be looked up
@@ -55,11 +55,11 @@ class Draw:
     """
 
     salt: bytes = field(repr=False)
-    words: Words
+    words: SqlTemplates
     whole: bool
 
     @classmethod
-    def of(cls, salt: bytes, words: Words, kind: str | None) -> Draw:
+    def of(cls, salt: bytes, words: SqlTemplates, kind: str | None) -> Draw:
         """Return what decides where the column of the units has a declared type; None: there is no column."""
         return cls(salt=salt, words=words, whole=kind in SIGNED_64)
 
@@ -256,7 +256,7 @@ def list_marking(
     ]
 
 
-def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: Words) -> str:
+def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: SqlTemplates) -> str:
     """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
     return (
         f"SELECT {', '.join(taken)} FROM marked WHERE holder IS NULL"
@@ -264,7 +264,7 @@ def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: 
     )
 
 
-def _pick_crowded(taken: Sequence[str], order: Sequence[str], most: int, words: Words) -> str:
+def _pick_crowded(taken: Sequence[str], order: Sequence[str], most: int, words: SqlTemplates) -> str:
     """Return the part of `pick_ranks` about owners that have more than may count."""
     ranked = (
         f"SELECT {', '.join(taken)}, holder, row_number() OVER"
@@ -387,7 +387,7 @@ def _write_bound(most: int, draw: Draw, *, grouped: bool, place: str = "place", 
 
 
 def write_choice(
-    most: int, words: Words, *, place: str = "place", many: str = "many", shift: str = "shift"
+    most: int, words: SqlTemplates, *, place: str = "place", many: str = "many", shift: str = "shift"
 ) -> str:
     """Return whether a rank counts of an owner that has more than `most`; `place` is the rank, of 64 bits."""
     most = min(most, _UNBOUNDED)

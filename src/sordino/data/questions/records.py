@@ -46,7 +46,7 @@ from sordino.data.sources.engine import Engine, Progress, after_charge, scanning
 from sordino.data.sources.memory import NO_LIMITS
 from sordino.data.sources.source import ReaderBackend, Source
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 # ---- scores ------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class ScoreFile:
 
     fields: PrivateFields
 
-    @no_remnants
+    @scrubbed
     def read(self) -> Scores:
         """Read the rows. Call it after the charge.
 
@@ -77,7 +77,7 @@ class ScoreFile:
         DataSourceError
             If a line breaks a rule about public things, or there is no candidate.
         """
-        # `no_remnants`: exact scores stand in this frame when an error leaves it.
+        # `scrubbed`: exact scores stand in this frame when an error leaves it.
         labels, [values] = _read_labels_and_columns(self.fields)
         return Scores(values, labels)
 
@@ -121,7 +121,7 @@ class MarkerFile:
         """
         return _check_some(self.fields.check_lines(), self.fields)
 
-    @no_remnants
+    @scrubbed
     def read(self) -> MarkerCounts:
         """Read the rows. Call it after the charge.
 

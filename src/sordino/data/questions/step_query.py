@@ -19,7 +19,7 @@ from typing import NamedTuple, final
 from sordino.constraints import POWER_OF_TWO, shown
 from sordino.data.questions.numbers import NumberKind
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.step_ladder import Rung, StepLadder
+from sordino.estimators.clipped.sum_steps import Rung, SumSteps
 from sordino.grid import CLAMP
 
 DIGITS = 18
@@ -136,7 +136,7 @@ def added_up(
 
 
 def write_ladder_steps(
-    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: StepLadder
+    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: SumSteps
 ) -> str:
     """Return the steps of `x` on the rung of its bucket; NULL if it is missing.
 
@@ -146,7 +146,7 @@ def write_ladder_steps(
         Returns the steps of `x` within a range, as `step_query` adds them up.
     write_cut : callable
         Returns the least number of the type that reaches an edge, in SQL; None if there is none.
-    ladder : StepLadder
+    ladder : SumSteps
         The rungs.
     """
     first, *others = ladder.rungs
@@ -164,7 +164,7 @@ def _find_range(rung: Rung) -> StepRange:
     return StepRange(rung.low, rung.high, rung.step)
 
 
-def ladder_steps(kind: NumberKind, ladder: StepLadder) -> str:
+def ladder_steps(kind: NumberKind, ladder: SumSteps) -> str:
     """Return the steps of `x` on its rung, in the words of the embedded engine."""
 
     def write_cut(edge: Fraction) -> str | None:

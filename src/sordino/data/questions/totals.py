@@ -30,7 +30,7 @@ from sordino.data.sources.source import Source
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 _BYTES_OF_CELL = 80
 """As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40 digits."""
@@ -65,7 +65,7 @@ class NumberQuestion:
         In at most so many groups a unit counts. None: its rows count in all groups together.
     most_groups : int or None
         Where nobody listed the groups, at most so many may be found; else None.
-    ladder : StepLadder or None
+    ladder : SumSteps or None
         In which steps each bucket is added up, if `sums` will be asked.
     """
 
@@ -76,7 +76,7 @@ class NumberQuestion:
     rows_per_unit: int
     groups_per_unit: int | None
     most_groups: int | None
-    ladder: StepLadder | None = field(repr=False)
+    ladder: SumSteps | None = field(repr=False)
     kind: NumberKind = field(repr=False)
     indices: tuple[int, ...] = field(repr=False)
     dialect: Dialect = field(repr=False)
@@ -239,7 +239,7 @@ class NumberQuestion:
         raise DataSourceError.after_charge()
 
     def _ask_buckets(
-        self, announce: Callable[[Scan], None], ladder: StepLadder | None
+        self, announce: Callable[[Scan], None], ladder: SumSteps | None
     ) -> Iterator[tuple[BucketQuery, Answer]]:
         """Yield the queries about buckets with their answers: each is asked if the one before did not do."""
         with self.source.backend.scan(self.indices) as scan:
@@ -285,7 +285,7 @@ def prepare_numbers(
     groups_per_unit: int | None = None,
     most_groups: int | None = None,
     squares: bool = False,
-    ladder: StepLadder | None = None,
+    ladder: SumSteps | None = None,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -316,7 +316,7 @@ def prepare_numbers(
         With `Domain.unlisted`: that release finds at most so many.
     squares : bool
         Whether `square_totals` will be asked, too.
-    ladder : StepLadder, optional
+    ladder : SumSteps, optional
         The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor `totals`.
 
     Returns

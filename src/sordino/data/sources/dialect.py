@@ -13,9 +13,9 @@ from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.plain_sums import find_plain_sums
 from sordino.data.questions.predicate import Predicate
 from sordino.data.questions.step_query import StepRange, ladder_steps, step_query
-from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS, Words
+from sordino.data.sources.sql_templates import EMBEDDED as EMBEDDED_WORDS, SqlTemplates
 from sordino.estimators import BucketGrid
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 
 @final
@@ -25,7 +25,7 @@ class Dialect:
 
     Parameters
     ----------
-    words : Words
+    words : SqlTemplates
         What questions of every kind are made of.
     number : callable
         From the index and kind of a column to its number; NULL if a value is none.
@@ -42,9 +42,9 @@ class Dialect:
         Whether it takes every text of Unicode.
     """
 
-    words: Words
+    words: SqlTemplates
     number: Callable[[int, NumberKind], str]
-    buckets: Callable[[NumberKind, BucketGrid, StepLadder | None], tuple[BucketQuery, ...]]
+    buckets: Callable[[NumberKind, BucketGrid, SumSteps | None], tuple[BucketQuery, ...]]
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
     predicates: Callable[[Predicate, Mapping[int, str]], str] | None
     every_character: bool = True
@@ -81,7 +81,7 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
 
 
 def _write_embedded_buckets(
-    kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
 ) -> tuple[BucketQuery, ...]:
     if ladder is None:
         return bucket_queries(kind, grid)

@@ -19,7 +19,7 @@ from sordino.data.sources.arrow_stream import TextStream
 from sordino.data.sources.memory import NO_LIMITS, Limits, choose_memory
 from sordino.data.sources.number_stream import Column, NumberStream, read_ahead
 from sordino.errors import DataSourceError
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
@@ -438,7 +438,7 @@ def scanning(
         yield opened
 
 
-@no_remnants
+@scrubbed
 def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:
     """Run work on private rows. Any failure becomes one constant sentence without a cause.
 

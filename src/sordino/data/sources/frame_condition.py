@@ -38,7 +38,7 @@ from sordino.data.questions.numbers import number_kind
 from sordino.data.questions.predicate import Predicate, render_constant
 from sordino.data.sources.dialect import EMBEDDED
 from sordino.data.sources.engine import literal
-from sordino.data.sources.words import LARGEST_EXACT_WHOLE, WHOLE_NUMBERS
+from sordino.data.sources.sql_templates import LARGEST_EXACT_WHOLE, WHOLE_NUMBERS
 from sordino.errors import InvalidParameter
 
 READABLE = re.compile(

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sordino.constraints import is_unicode
 from sordino.data.sources.engine import Engine
 from sordino.data.sources.source import SUPPORTED, refuse_names, unusable
-from sordino.data.sources.words import float_text
+from sordino.data.sources.sql_templates import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
 _SIMPLE_TYPES: dict[Any, str] = {

@@ -23,10 +23,10 @@ from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
 from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import InvalidParameter, UnsupportedBackend
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
-@no_remnants
+@scrubbed
 def open_source(
     source: Any,
     *,

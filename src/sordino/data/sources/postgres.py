@@ -24,10 +24,10 @@ from sordino.data.questions.step_query import StepRange, added_up, write_ladder_
 from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Kept, Scan, quoted
 from sordino.data.sources.source import AnswerLimit, Asked, unusable
-from sordino.data.sources.words import SERVER
+from sordino.data.sources.sql_templates import SERVER
 from sordino.errors import DataSourceError
 from sordino.estimators import BucketGrid
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 
 if TYPE_CHECKING:
     from sordino.address import Connection
@@ -306,9 +306,7 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
     )
 
 
-def _write_server_buckets(
-    kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
-) -> tuple[BucketQuery]:
+def _write_server_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (

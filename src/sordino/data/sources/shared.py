@@ -25,7 +25,7 @@ from sordino.data.sources.engine import (
     scanning,
 )
 from sordino.data.sources.memory import NO_LIMITS, Limits
-from sordino.data.sources.rehearsal import Rehearsal
+from sordino.data.sources.validation import QueryValidation
 
 Labels = tuple[str, ...] | None
 Question = tuple[str, Sequence[str] | None]
@@ -73,7 +73,7 @@ class Readings:
         self._stack = ExitStack()
         self._spool: Engine | None = None
         self._evaluating: Engine | None = None
-        self._rehearsal: Rehearsal | None = None
+        self._rehearsal: QueryValidation | None = None
         self._kept: dict[tuple[str, Labels], _SpooledRows] = {}
         self._marked: dict[str, _Marked] = {}
         self.opened = 0
@@ -118,7 +118,7 @@ class Readings:
 
     def _ask_nothing(self, columns: Mapping[int, str], asked: Sequence[Question]) -> None:
         if self._rehearsal is None:
-            self._rehearsal = self._stack.enter_context(closing(Rehearsal()))
+            self._rehearsal = self._stack.enter_context(closing(QueryValidation()))
         self._rehearsal.ask(columns, asked)
 
     @contextmanager

@@ -21,9 +21,9 @@ from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.data.sources.memory import NO_LIMITS, Limits
 from sordino.data.sources.nearby import find_tie
-from sordino.data.sources.rehearsal import Rehearsal
 from sordino.data.sources.shared import Readings
-from sordino.data.sources.words import FLOATS
+from sordino.data.sources.sql_templates import FLOATS
+from sordino.data.sources.validation import QueryValidation
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
@@ -62,7 +62,7 @@ AS_LABELS = re.compile(
 """Declared types whose values have exactly one text each.
 
 Bytes, nested values and times are not among them: files and frames can hold some of these on which the engine
-fails. Floats have one text by a rule of our own (`Words.float_text`).
+fails. Floats have one text by a rule of our own (`SqlTemplates.float_text`).
 """
 
 
@@ -157,7 +157,7 @@ class ReaderBackend:
         if self.readings is not None:
             self.readings.rehearse(columns, asked)
             return
-        with closing(Rehearsal()) as rehearsal:
+        with closing(QueryValidation()) as rehearsal:
             rehearsal.ask(columns, asked)
 
 

@@ -4,7 +4,7 @@ Questions run inside Spark; the rows stay where they are. Who is trusted with wh
 
 - The frame is its owner's. What it computes to make its rows, it computes there, by the owner's rules: one
   row on which that fails ends a release.
-- What questions compute is written so that it can fail on no row (`spark_words`, `spark_steps`,
+- What questions compute is written so that it can fail on no row (`spark_sql`, `spark_steps`,
   `spark_condition`), depends on no setting but those that `_check_session` looks at, and calls functions by
   their full names, so that no function of the session stands in for one.
 - Files of a table say of all their rows what their least and largest values are. No predicate reaches them.
@@ -38,7 +38,7 @@ from sordino.data.sources.engine import Answer, Kept, Scan
 from sordino.data.sources.source import AnswerLimit, Asked, unusable
 from sordino.data.sources.spark_plan import check_plan
 from sordino.data.sources.spark_progress import stop_query, watch_query
-from sordino.data.sources.spark_words import SPARK
+from sordino.data.sources.spark_sql import SPARK
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
 _ENGINE_TYPES = {

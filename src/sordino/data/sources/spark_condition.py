@@ -34,8 +34,8 @@ from sordino.data.questions.condition import (
 )
 from sordino.data.questions.predicate import Predicate
 from sordino.data.sources.engine import Engine
-from sordino.data.sources.rehearsal import lend_engine
-from sordino.data.sources.words import FLOATS
+from sordino.data.sources.sql_templates import FLOATS
+from sordino.data.sources.validation import lend_engine
 from sordino.errors import InvalidParameter
 
 LONGEST_PATTERN = 255

@@ -13,7 +13,7 @@ from functools import partial
 
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up
-from sordino.data.sources.words import WHOLE_NUMBERS
+from sordino.data.sources.sql_templates import WHOLE_NUMBERS
 
 WIDE = "DECIMAL(38,0)"
 """The type of sums: its 127 bits hold squares of 2^32 steps in 2^62 rows."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_steps import clip_block
-from sordino.estimators.clipped.step_ladder import StepLadder, exponent_of
+from sordino.estimators.clipped.sum_steps import SumSteps, exponent_of
 from sordino.estimators.columns.bucket_counts import BucketCounts, find_buckets
 from sordino.estimators.columns.records import BLOCK, blocks
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 _HALF_BITS = 26  # steps within +-2^52 in halves: 2^21 of either add up exactly as floats
 _MOST_TOGETHER = 1 << 21
@@ -60,7 +60,7 @@ class BucketSums:
 
     Parameters
     ----------
-    ladder : StepLadder
+    ladder : SumSteps
         The buckets, and in which steps each is added up; public.
     group : array of int64, shape (m,)
         To which group each entry belongs; rising.
@@ -74,7 +74,7 @@ class BucketSums:
         Records without a number, of each group.
     """
 
-    ladder: StepLadder
+    ladder: SumSteps
     group: NDArray[np.int64] = field(repr=False)
     bucket: NDArray[np.int64] = field(repr=False)
     count: NDArray[np.int64] = field(repr=False)
@@ -82,8 +82,8 @@ class BucketSums:
     missing: NDArray[np.int64] = field(repr=False)
 
     @classmethod
-    @no_remnants
-    def of(cls, values: Any, ladder: StepLadder, *, owner: str = "values") -> BucketSums:
+    @scrubbed
+    def of(cls, values: Any, ladder: SumSteps, *, owner: str = "values") -> BucketSums:
         """Count and add up the records of an array or a list, once, as one group.
 
         Raises
@@ -133,7 +133,7 @@ class BucketSums:
         np.add.at(found, self.group, self.count)
         return found
 
-    @no_remnants
+    @scrubbed
     def add_up(self, clips: Sequence[ClipEnds]) -> list[int]:
         """Return the sum of the records of each group within its clip, in steps of the clip, rounded down.
 
@@ -179,7 +179,7 @@ def _add_by_bucket(buckets: NDArray[np.int64], halves: NDArray[np.int64], size: 
 
 
 def _find_steps(
-    block: NDArray[Any], places: NDArray[np.int64], ladder: StepLadder, sizes: NDArray[np.int64]
+    block: NDArray[Any], places: NDArray[np.int64], ladder: SumSteps, sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Return the steps of each record on the rung of its bucket, and how many are missing, with 0 steps.
 

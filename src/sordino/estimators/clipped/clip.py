@@ -24,14 +24,14 @@ from sordino.cost import Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder, choose_step
+from sordino.estimators.clipped.sum_steps import SumSteps, choose_step
 from sordino.estimators.columns.bucket_counts import BucketCounts, limit_counts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
 from sordino.noise import Geometric
-from sordino.releases import Release, parameters, pictured
-from sordino.remnants import no_remnants
+from sordino.releases import Release, parameters, short_repr
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 
 RATIO = 2
@@ -159,7 +159,7 @@ class ClipSearch:
         _ = self.scan
 
     def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        return short_repr(self, parameters(self))
 
     @property
     def _exchanged(self) -> bool:
@@ -176,9 +176,9 @@ class ClipSearch:
         return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
 
     @cached_property
-    def ladder(self) -> StepLadder:
+    def ladder(self) -> SumSteps:
         """In which steps the records of each bucket are added up, whatever clip is found."""
-        return StepLadder.within(self.grid, self.lower, self.cap, signed=self.sides != "above")
+        return SumSteps.within(self.grid, self.lower, self.cap, signed=self.sides != "above")
 
     def inside(self, tests: tuple[int | None, ...]) -> tuple[int, int]:
         """Return the first and the last bucket between the edges that so many tests in each search found."""
@@ -238,7 +238,7 @@ class ClipSearch:
         for passed in (down, up):
             yield _line_up(group, passed, count, groups, half)
 
-    @no_remnants
+    @scrubbed
     def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Search, with fresh noise.
 
@@ -255,7 +255,7 @@ class ClipSearch:
             simulated=entropy.simulated,
         )
 
-    @no_remnants
+    @scrubbed
     def release_each(
         self, groups: BucketSums | Sequence[BucketCounts], *, entropy: Entropy = SYSTEM
     ) -> list[Clip]:

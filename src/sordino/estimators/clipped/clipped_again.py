@@ -23,8 +23,8 @@ from sordino.estimators.clipped.clipped_mean import ClippedMean
 from sordino.estimators.clipped.clipped_sum import ClippedSum
 from sordino.estimators.clipped.clipped_variance import ClippedVariance
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.releases import pictured
-from sordino.remnants import no_remnants
+from sordino.releases import short_repr
+from sordino.scrubbing import scrubbed
 
 Clipped = ClippedSum | ClippedMean | ClippedVariance
 
@@ -70,7 +70,7 @@ class ClippedAgain:
             noise.check(type(self.figure).__name__)
 
     def __repr__(self) -> str:
-        return pictured(self, {"figure": self.figure, **self.list_parameters()})
+        return short_repr(self, {"figure": self.figure, **self.list_parameters()})
 
     def list_parameters(self) -> dict[str, Any]:
         """Return the public parameters of this look; the figure and its search are said by the first one."""
@@ -107,7 +107,7 @@ class ClippedAgain:
         """Which noise the totals get."""
         return "gaussian" if isinstance(self.budget, ZCDP) else "laplace"
 
-    @no_remnants
+    @scrubbed
     def release_one(self, total: Any, known: int, missing: int, *, group: int = 0, entropy: Entropy) -> Any:
         """Release the figure of one group, with fresh noise.
 

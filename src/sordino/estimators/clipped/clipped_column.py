@@ -40,7 +40,7 @@ from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.mechanisms.base import Mechanism
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 
 # Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at least a
@@ -180,7 +180,7 @@ class ClippedColumn(Mechanism):
         The totals are in steps of `noise`, which is public; `records` is their number where that is public.
         """
 
-    @no_remnants
+    @scrubbed
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""
         return self.search.release(counts, entropy=entropy)
@@ -227,7 +227,7 @@ class SummedColumn(ClippedColumn):
         """Count and add up private values, once: what the clip is found from, and the sum within any clip."""
         return BucketSums.of(values, self.search.ladder, owner=owner)
 
-    @no_remnants
+    @scrubbed
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
         """Return the totals of private values that get noise, in record steps. Private.
 
@@ -247,7 +247,7 @@ class SummedColumn(ClippedColumn):
     ) -> tuple[float, float]:
         """Return the figure that noisy totals tell, and the standard deviation of its noise."""
 
-    @no_remnants
+    @scrubbed
     def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[ClippedValue]:
         """Release the figure of each group: what it would be alone, with noise of its own.
 

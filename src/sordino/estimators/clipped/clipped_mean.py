@@ -22,7 +22,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn, SummedColumn
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
 @final
@@ -86,7 +86,7 @@ class ClippedMean(SummedColumn, SizedColumn):
             adjacency=self.adjacency,
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Average private values, with fresh noise: one pass over them.
 
@@ -113,7 +113,7 @@ class ClippedMean(SummedColumn, SizedColumn):
             entropy=entropy,
         )
 
-    @no_remnants
+    @scrubbed
     def finish(
         self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM
     ) -> ClippedValue:
@@ -141,7 +141,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         self.check_clip(clip, "finish")
         return self.add_noise(total, records, clip, self.noise_for(clip), entropy=entropy)
 
-    @no_remnants
+    @scrubbed
     def add_noise(
         self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
     ) -> ClippedValue:
@@ -152,7 +152,7 @@ class ClippedMean(SummedColumn, SizedColumn):
             return self._finished((whole,), clip, noise, known=n, entropy=entropy)
         return self._finished(self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy)
 
-    @no_remnants
+    @scrubbed
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int, ...]]:
         """Return these totals for each group. Private."""
         wholes = sums.add_up(clips)

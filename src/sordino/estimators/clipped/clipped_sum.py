@@ -24,7 +24,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SummedColumn
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
 @final
@@ -107,7 +107,7 @@ class ClippedSum(SummedColumn):
             adjacency=self.adjacency,
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add up private values, with fresh noise: one pass over them.
 
@@ -129,7 +129,7 @@ class ClippedSum(SummedColumn):
         # What is missing adds 0, which lies in the clip: the noise covers it as any other record.
         return self.finish(self.totals_of(sums, [clip])[0][0], clip, entropy=entropy)
 
-    @no_remnants
+    @scrubbed
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add noise to the sum of the clipped records: the second stage of `release`, once for each clip.
 
@@ -153,7 +153,7 @@ class ClippedSum(SummedColumn):
         self.check_clip(clip, "finish")
         return self.add_noise(total, 0, clip, self.noise_for(clip), entropy=entropy)
 
-    @no_remnants
+    @scrubbed
     def add_noise(
         self,
         total: Any,
@@ -168,7 +168,7 @@ class ClippedSum(SummedColumn):
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
         return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
 
-    @no_remnants
+    @scrubbed
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int]]:
         """Return what meets the noise, in record steps: the sum of each group. Private."""
         return [(total,) for total in sums.add_up(clips)]

@@ -25,7 +25,7 @@ from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
 from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, ClippedRelease, Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 Pair = tuple[int | Fraction, int | Fraction]
 _WIDEST_CLIP = Fraction(1 << 500)
@@ -266,7 +266,7 @@ class ClippedVariance(SizedColumn):
             adjacency=self.adjacency,
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> VarianceValue:
         """Measure the spread of private values, with fresh noise: two passes over them.
 
@@ -286,7 +286,7 @@ class ClippedVariance(SizedColumn):
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
         return self._finished(self.moments(values, clip), clip, self.noise_for(clip), entropy=entropy)
 
-    @no_remnants
+    @scrubbed
     def finish(self, moments: Moments, clip: Clip, *, entropy: Entropy = SYSTEM) -> VarianceValue:
         """Add noise to what the clipped records add up to: the second stage of `release`, once for each clip.
 
@@ -309,7 +309,7 @@ class ClippedVariance(SizedColumn):
         [finished] = self.finish_each([moments], [clip], entropy=entropy)
         return finished
 
-    @no_remnants
+    @scrubbed
     def finish_each(
         self, moments: Sequence[Moments], clips: Sequence[Clip], *, entropy: Entropy = SYSTEM
     ) -> list[VarianceValue]:
@@ -343,7 +343,7 @@ class ClippedVariance(SizedColumn):
             )
         ]
 
-    @no_remnants
+    @scrubbed
     def add_noise(
         self,
         total: Any,
@@ -366,14 +366,14 @@ class ClippedVariance(SizedColumn):
         square = (width * clip.step) ** 2
         return value * square, error * float(square)
 
-    @no_remnants
+    @scrubbed
     def moments(self, values: Any, clip: Clip) -> Moments:
         """Return what the clipped records add up to, in record steps. Private."""
         return clipped_moments(
             values, clip.low, clip.high, clip.step, owner="ClippedVariance.release: values"
         )
 
-    @no_remnants
+    @scrubbed
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
         """Return the totals that get noise, in squares of record steps. Private."""
         return self._totals(self.moments(values, clip), clip)

@@ -22,7 +22,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.columns.records import BLOCK, blocks
 from sordino.grid import number_of
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 _MOST_BUCKET_RECORDS = 1 << 60
 
@@ -77,7 +77,7 @@ class BucketCounts:
         object.__setattr__(self, "counts", kept)
 
     @classmethod
-    @no_remnants
+    @scrubbed
     def of(cls, values: Any, *, grid: BucketGrid) -> BucketCounts:
         """Count records.
 
@@ -105,7 +105,7 @@ class BucketCounts:
         """Return the counts of no records."""
         return cls(grid=grid, counts=np.zeros(grid.size + 1, dtype=np.int64))
 
-    @no_remnants
+    @scrubbed
     def merge(self, other: Any) -> BucketCounts:
         """Return the counts of the records of both: the sum.
 
@@ -160,7 +160,7 @@ class BucketCounts:
 
 
 # It is handed private counts.
-BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]
+BucketCounts.__init__ = scrubbed(BucketCounts.__init__)  # type: ignore[method-assign]
 
 
 def limit_counts(counts: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import FINITE, GROWTH, POSITIVE, TRUTH, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.releases import pictured
+from sordino.releases import short_repr
 
 MOST_EDGES = 1 << 20
 _CELLS_TOGETHER = 1 << 20
@@ -158,7 +158,7 @@ class BucketGrid:
         return hash((self.size, self.edges[0], self.edges[self.size // 2], self.edges[-1]))
 
     def __repr__(self) -> str:
-        return pictured(self, dict(self.recipe) | {"edges": self.edges})
+        return short_repr(self, dict(self.recipe) | {"edges": self.edges})
 
 
 def _check_float_range(name: str, number: Fraction) -> Fraction:

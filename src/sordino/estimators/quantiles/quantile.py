@@ -45,7 +45,7 @@ from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, 
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 CONFIDENCE = 0.95
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
@@ -178,7 +178,7 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
 
-    @no_remnants
+    @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ReleaseKind:
         """Release what is asked of a column, with fresh noise.
 
@@ -204,7 +204,7 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         [released] = self.release_each([values], entropy=entropy)
         return released
 
-    @no_remnants
+    @scrubbed
     def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[ReleaseKind]:
         """Release what `release` does of each of several columns, with noise of its own.
 

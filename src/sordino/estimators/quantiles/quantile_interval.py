@@ -33,7 +33,7 @@ from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.releases import Release
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
 @final
@@ -187,14 +187,14 @@ class QuantilesWithIntervals:
         """True: the laws that are proved are the ones that are sampled."""
         return True
 
-    @no_remnants
+    @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue | QuantileValues:
         """Release the quantiles with `low` and `high`, with fresh noise; parameters as for `Quantile`."""
         fresh_entropy(entropy, "QuantilesWithIntervals.release")
         [released] = self.release_each([values], entropy=entropy)
         return released
 
-    @no_remnants
+    @scrubbed
     def release_each(
         self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM
     ) -> list[QuantileValue | QuantileValues]:

@@ -22,7 +22,7 @@ from sordino.ledger.renyi import Amounts
 from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
 from sordino.receipt import Receipt
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sheet import Sheet
 
 _USED_ELSEWHERE_MESSAGE = (
@@ -169,7 +169,7 @@ class Charge:
     def _drawn(self) -> Amounts:
         return sum((worst for worst, _ in self._spent), Amounts())
 
-    @no_remnants
+    @scrubbed
     def release(self, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
         """Record a draw durably, then let the mechanism release.
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self, SupportsIndex, final
 
 from sordino.errors import InvalidParameter, SimulatedRelease, StreamClosed
 from sordino.process import Process
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 
 def check_streams(mechanism: Any) -> None:
@@ -115,7 +115,7 @@ class ChargedStream:
         """True once enough was found or the stream was left."""
         return bool(self._stream.closed)
 
-    @no_remnants
+    @scrubbed
     def ask(self, answer: Any, threshold: Any = None) -> Any:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

@@ -29,7 +29,7 @@ from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.releases import Value, Values
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Sensitivity
 
 # ---- range grid --------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class RangeMechanism(Mechanism):
         """
         return self.grid.variance(at, type(self).__name__)
 
-    @no_remnants
+    @scrubbed
     def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
         """Release one private value, with fresh noise.
 
@@ -266,7 +266,7 @@ class RangeMechanism(Mechanism):
             value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
         )
 
-    @no_remnants
+    @scrubbed
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
         """Release one report for each of the private `values`, shape (n,), each with its own noise.
 

@@ -19,7 +19,7 @@ from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.mechanisms.crossings.stream import BUSY, OpenStream, Stream
 from sordino.noise import Sampler
 from sordino.releases import Verdict
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 _NO_COST = Pure(epsilon=0)
 
@@ -114,7 +114,7 @@ class CountedStream(OpenStream):
         """True once enough was found or asked, or the stream was left."""
         return self._stream.closed or self.asked == self.mechanism.questions
 
-    @no_remnants
+    @scrubbed
     def ask(self, answer: Any, threshold: Any = None) -> Verdict:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

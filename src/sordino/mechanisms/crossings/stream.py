@@ -23,8 +23,8 @@ from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
 from sordino.mechanisms.crossings.crossings import Ahead, State, affordable, step
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.process import Process
-from sordino.releases import Verdict, pictured
-from sordino.remnants import no_remnants
+from sordino.releases import Verdict, short_repr
+from sordino.scrubbing import scrubbed
 
 _FIRST_DRAWS, _MOST_DRAWS = 64, 4096
 _CLOSED_MESSAGE = "This stream is closed; open another one, at its own cost. Nothing was answered."
@@ -50,7 +50,7 @@ class OpenStream(ABC):
         self._process = Process()
 
     def __repr__(self) -> str:
-        return pictured(
+        return short_repr(
             self,
             {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
         )
@@ -164,7 +164,7 @@ class Stream(OpenStream):
         """True once no further positive can be paid for, or the stream was left."""
         return not self._open()
 
-    @no_remnants
+    @scrubbed
     def ask(self, answer: Any, threshold: Any = None) -> Verdict:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

@@ -35,7 +35,7 @@ from sordino.mechanisms.crossings.implicit_zeros import DENSE, distinct, draw_fr
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 Cuts = tuple[Cut, ...]
 
@@ -50,7 +50,7 @@ class BranchingMechanism(Mechanism):
         """How a release is made, of answers that are compared with the threshold of the mechanism."""
         return rules_of(self)
 
-    @no_remnants
+    @scrubbed
     def release(
         self: Branching,
         answers: Any,

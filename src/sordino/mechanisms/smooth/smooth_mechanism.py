@@ -29,7 +29,7 @@ from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, 
 from sordino.mechanisms.smooth.scaled_noise import largest_alpha, power_loss
 from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 _LAW_POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 # In nats: larger budgets buy no less noise, and no two scales are farther apart.
@@ -167,7 +167,7 @@ class SmoothMechanism(Mechanism):
             cost=Pure(epsilon=budget),
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, value: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> SmoothValue:
         """Release a private number, with fresh noise.
 

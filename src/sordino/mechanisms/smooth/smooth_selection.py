@@ -29,7 +29,7 @@ from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.smooth.clamped_bound import checked_limits, clamped_bound, floats_of
 from sordino.noise.generalized_cauchy import GAMMA, GeneralizedCauchy
 from sordino.releases import Choice
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 
 INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
@@ -137,7 +137,7 @@ class SmoothSelection(Mechanism):
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 
-    @no_remnants
+    @scrubbed
     def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 

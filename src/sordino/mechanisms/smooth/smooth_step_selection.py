@@ -41,7 +41,7 @@ from sordino.mechanisms.smooth.step_atoms import (
 from sordino.noise import Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 from sordino.releases import Choice
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Sensitivity
 
 _OWNER = "SmoothStepSelection"
@@ -191,7 +191,7 @@ class SmoothStepSelection(Mechanism):
             lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)],
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 

@@ -41,7 +41,7 @@ from sordino.mechanisms.unlisted.occurring import (
 )
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import UnlistedCounts
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Sensitivity
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -128,7 +128,7 @@ class UnlistedHistogram(Mechanism):
             cost=cost,
         )
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedCounts:
         """Release, with fresh noise.
 

@@ -45,7 +45,7 @@ from sordino.mechanisms.unlisted.occurring import (
     read_reach,
 )
 from sordino.releases import UnlistedTop
-from sordino.remnants import no_remnants
+from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Sensitivity
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -82,7 +82,7 @@ class LabelSelection:
         """Return what an output spends: the items (-1 from the threshold on), then the gaps."""
         return self.spent(sum(item >= 0 for item in output[: self.k]))
 
-    @no_remnants
+    @scrubbed
     def release(self, answers: Any, *, labels: Any, entropy: Entropy = SYSTEM) -> UnlistedTop:
         """Select, with fresh noise.
 

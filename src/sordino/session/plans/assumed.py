@@ -13,8 +13,8 @@ from sordino.data import CsvFormat, Source, open_source
 from sordino.data.sources.sharing import find_shared_rows
 from sordino.errors import InvalidParameter
 from sordino.session.plans.dry_run import Answers, PublicRows
-from sordino.session.plans.made_up import ASSUMED, MadeUp
 from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, check_rows, is_shape, parse_shape
+from sordino.session.plans.synthetic import ASSUMED, SyntheticData
 from sordino.session.request import Request
 
 ROWS = 10_000
@@ -95,7 +95,7 @@ def assume(request: Request[Any], private: Source, form: CsvFormat, *, like: Any
             # How many there are decides how large the noise is.
             listed += f", {ASSUMED:,} labels"
         return Assumption(
-            tuple(MadeUp(shape, number, of_column=of_column) for shape in shapes),
+            tuple(SyntheticData(shape, number, of_column=of_column) for shape in shapes),
             f"{number:,} {what}, like {listed}",
         )
     check_rows(request.name, like, rows)

@@ -17,7 +17,7 @@ from sordino.data.sources.source import Asked, Source
 from sordino.entropy import Entropy, Seeded
 from sordino.errors import DataSourceError
 from sordino.ledger import Preview
-from sordino.session.desk import Desk, Started
+from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.request import Request
 
 SEED = 1
@@ -86,7 +86,7 @@ class Enough(Exception):
 
 
 @final
-class Rehearsed:
+class SimulatedCharge:
     """What a request holds in place of a `Charged` in a dry run; it has no engine and no payer.
 
     Attributes
@@ -153,7 +153,7 @@ class Outcome:
     release : object
         What would have been released, of answers that nobody read.
     asked, drawn : list
-        As of `Rehearsed`.
+        As of `SimulatedCharge`.
     """
 
     release: Any = field(repr=False)
@@ -174,11 +174,11 @@ class Outcome:
 
 @final
 class DryRun:
-    """One request at one desk: started once on the real schema, and run as often as wanted on other answers.
+    """One request: started once on the real schema, and run as often as wanted on other answers.
 
     Parameters
     ----------
-    desk : Desk
+    executor : ReleaseExecutor
         Of the session.
     request : Request
         What is planned.
@@ -195,19 +195,21 @@ class DryRun:
 
     def __init__(
         self,
-        desk: Desk,
+        executor: ReleaseExecutor,
         request: Request[Any],
         before: Sequence[Started[Any]] = (),
         *,
         rehearsed: bool = False,
     ) -> None:
-        # A desk of its own, whose salts come from a seed: those of the session draw what they would anyway.
-        self._desk = Desk(desk.source, desk.unit, desk.ledger, Seeded(SEED), desk.form)
-        self._desk.asked = desk.asked
+        # One of its own, whose salts come from a seed: those of the session draw what they would anyway.
+        self._executor = ReleaseExecutor(
+            executor.source, executor.unit, executor.ledger, Seeded(SEED), executor.form
+        )
+        self._executor.asked = executor.asked
         self._before = tuple(before)
         self.request = request
         self._reads_in_order = request.name == "randomize"
-        start = self._without_rows() if rehearsed and not self._reads_in_order else self._desk
+        start = self._without_rows() if rehearsed and not self._reads_in_order else self._executor
         self._started = start.start(request, before)
         self.reservation = self._started.reservation
 
@@ -225,7 +227,7 @@ class DryRun:
         for one in behind:
             # Which noise they choose depends on what stands before them.
             asked.append(one.start_behind(asked))
-        return self._desk.preview(asked)
+        return self._executor.preview(asked)
 
     def start_behind(self, before: Sequence[Started[Any]]) -> Started[Any]:
         """Return the release at its charge, with others before it in its batch; its source has no rows."""
@@ -241,7 +243,7 @@ class DryRun:
         seed : int
             Of its noise.
         """
-        charged = Rehearsed(answers, Seeded(seed))
+        charged = SimulatedCharge(answers, Seeded(seed))
         try:
             self._start_again(answers).steps.send(cast("Any", charged))
         except StopIteration as end:
@@ -250,7 +252,7 @@ class DryRun:
 
     def find_first_draw(self, answers: Answers) -> Draw:
         """Return what would release first of these answers, without letting it."""
-        charged = Rehearsed(answers, Seeded(SEED), only_first=True)
+        charged = SimulatedCharge(answers, Seeded(SEED), only_first=True)
         with suppress(Enough):
             self._start_again(answers).steps.send(cast("Any", charged))
         return charged.drawn[0]
@@ -258,13 +260,13 @@ class DryRun:
     def _start_again(self, answers: Answers) -> Started[Any]:
         """Return the release at its charge, on a source without rows, or on that of public data."""
         if isinstance(answers, PublicRows):
-            desk = self._over(answers.source)
+            executor = self._over(answers.source)
         elif self._reads_in_order:
             # It asks for the order of its rows, which a source without rows has not.
-            desk = self._desk
+            executor = self._executor
         else:
-            desk = self._without_rows()
-        return desk.start(self._know_labels(), self._before)
+            executor = self._without_rows()
+        return executor.start(self._know_labels(), self._before)
 
     def _know_labels(self) -> Request[Any]:
         """Return the request with its labels, which were read, and sorted, at the first start."""
@@ -273,13 +275,13 @@ class DryRun:
             return self.request
         return cast("Request[Any]", replace(cast("Any", self.request), domain=domain))
 
-    def _without_rows(self) -> Desk:
-        """Return a desk whose source has the schema, and no way to its rows."""
-        source = self._desk.source
+    def _without_rows(self) -> ReleaseExecutor:
+        """Return an executor whose source has the schema, and no way to its rows."""
+        source = self._executor.source
         return self._over(replace(source, backend=SchemaOnly(source.backend.dialect)))
 
-    def _over(self, source: Source) -> Desk:
-        known = self._desk
-        desk = Desk(source, known.unit, known.ledger, Seeded(SEED), known.form)
-        desk.asked = known.asked
-        return desk
+    def _over(self, source: Source) -> ReleaseExecutor:
+        known = self._executor
+        executor = ReleaseExecutor(source, known.unit, known.ledger, Seeded(SEED), known.form)
+        executor.asked = known.asked
+        return executor

@@ -13,15 +13,15 @@ from sordino.cost.odds import say_odds_of
 from sordino.data import CsvFormat
 from sordino.ledger import Preview
 from sordino.plan.goals import GRID, Goal, Reached, Search
-from sordino.session.desk import Desk, Started
+from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.assumed import Assumption, assume
 from sordino.session.plans.choices import simulate_choice
 from sordino.session.plans.dry_run import DryRun, Outcome
+from sordino.session.plans.expected_values import OF_CLIPPED, ExpectedValues
+from sordino.session.plans.goal_meter import GoalMeter, check_goal, count_choices
 from sordino.session.plans.plan import Plan, PlannedChoice
-from sordino.session.plans.ruler import Ruler, check_goal, count_choices
 from sordino.session.plans.rules import list_rules
 from sordino.session.plans.runs import Runs
-from sordino.session.plans.truths import OF_CLIPPED, Truths
 from sordino.session.plans.widths import (
     ANY_DATA,
     PlannedFigure,
@@ -38,7 +38,7 @@ class Planner:
 
     Parameters
     ----------
-    desk : Desk
+    executor : ReleaseExecutor
         Of the session: its schema, its unit and its account are looked at.
     form : CsvFormat
         How its CSV files are written, and so public ones that are taken in their place.
@@ -51,17 +51,17 @@ class Planner:
 
     def __init__(
         self,
-        desk: Desk,
+        executor: ReleaseExecutor,
         form: CsvFormat,
         before: Sequence[Started[Any]],
         ask: Callable[[DryRun], Preview | None] = DryRun.preview,
     ) -> None:
-        self._desk, self._form, self._before, self._ask = desk, form, before, ask
+        self._executor, self._form, self._before, self._ask = executor, form, before, ask
 
     def settle(self, request: Request[Any]) -> Request[Any]:
         """Return a request that knows what it is about: an earlier release is looked up once for all runs."""
         find = getattr(request, "find", None)
-        return request if find is None else replace(cast("Any", request), release=find(self._desk))
+        return request if find is None else replace(cast("Any", request), release=find(self._executor))
 
     def check_assumed(self, request: Request[Any], *, like: Any, rows: Any) -> None:
         """Refuse what a plan could not assume, such as the private source; no plan is made.
@@ -85,7 +85,7 @@ class Planner:
             public data.
         """
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
-        return self._describe(DryRun(self._desk, request, self._before, rehearsed=rehearsed), prepared)
+        return self._describe(DryRun(self._executor, request, self._before, rehearsed=rehearsed), prepared)
 
     def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
         """Return the plan with the smallest epsilon that reaches a goal; the request has any epsilon.
@@ -102,24 +102,24 @@ class Planner:
         if goal.kind == "right":
             prepared = replace(prepared, choices=max(prepared.choices, count_choices(goal)))
         # All that is wrong with the other parameters is said now, and the engine is asked once.
-        first = DryRun(self._desk, request, self._before)
-        ruler = Ruler(goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {})
+        first = DryRun(self._executor, request, self._before)
+        goal_meter = GoalMeter(goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {})
         confidence = _find_confidence(prepared.start(first))
         exact = goal.kind != "right" and self._find_law(first, confidence) is not None
 
         def start(epsilon: Fraction) -> DryRun:
             asked = replace(cast("Any", request), epsilon=epsilon)
-            return DryRun(self._desk, asked, self._before, rehearsed=True)
+            return DryRun(self._executor, asked, self._before, rehearsed=True)
 
         def look(epsilon: Fraction, runs: Runs = prepared, *, closely: bool = False) -> Reached:
             run = start(epsilon)
             if goal.kind == "right":
-                return ruler.read((), self._choose(run, runs))
+                return goal_meter.read((), self._choose(run, runs))
             law = self._find_law(run, confidence)
             if law is not None:
-                return ruler.read([law], ())
+                return goal_meter.read([law], ())
             enough = float("inf") if closely else float(goal.amount)
-            worst = runs.find_worst(run, lambda figures: ruler.read(figures, ()).value, enough)
+            worst = runs.find_worst(run, lambda figures: goal_meter.read(figures, ()).value, enough)
             return Reached(worst, float(goal.amount))
 
         def fits(epsilon: Fraction) -> None:
@@ -131,7 +131,7 @@ class Planner:
 
         def describe(value: float) -> str:
             said = "" if exact else f" (assumed: {prepared.assumed.said})"
-            return f"{ruler.describe(value)}{said}"
+            return f"{goal_meter.describe(value)}{said}"
 
         search = Search(request.name, goal, look, fits, describe, exact, look_closely)
         epsilon = search.find()
@@ -141,20 +141,20 @@ class Planner:
         turn = 0 if goal.kind == "right" else 1
         afresh = replace(prepared, assumed=prepared.assumed._replace(turn=turn), failed=[])
         plan = self._describe(start(epsilon), afresh)
-        if not ruler.read(plan.rows, plan.choices).is_met:
+        if not goal_meter.read(plan.rows, plan.choices).is_met:
             again = replace(search, look=lambda one: look(one, afresh))
             plan = self._describe(start(again.find(above=GRID.index(epsilon))), afresh)
         return replace(plan, goal=goal.text)
 
     def _assume(self, request: Request[Any], like: Any, rows: Any) -> Assumption:
-        return assume(request, self._desk.source, self._form, like=like, rows=rows)
+        return assume(request, self._executor.source, self._form, like=like, rows=rows)
 
     def _prepare(self, request: Request[Any], assumed: Assumption, runs: Any) -> Runs:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         asked = None if runs is None else COUNT(f"{request.name}.runs", runs)
-        truths = Truths(request) if request.name in OF_CLIPPED else None
-        return Runs(assumed, asked, names, truths, choices=asked or 0)
+        expected_values = ExpectedValues(request) if request.name in OF_CLIPPED else None
+        return Runs(assumed, asked, names, expected_values, choices=asked or 0)
 
     def _describe(self, run: DryRun, runs: Runs) -> Plan:
         # First, so that a release that does not fit is refused at once.
@@ -174,7 +174,7 @@ class Planner:
             cost=cost,
             account=preview,
             assumed=runs.assumed.said if depends else "",
-            left_out=list_rules(run.request, self._desk),
+            left_out=list_rules(run.request, self._executor),
             odds=say_odds_of(cost, None if preview is None else preview.delta),
             method=getattr(first.release, "method", None),
         )

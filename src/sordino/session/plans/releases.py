@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 from sordino.data import CsvFormat
 from sordino.errors import InvalidParameter
 from sordino.plan.goals import parse_goal
-from sordino.remnants import no_remnants
-from sordino.session.desk import Desk, Started
+from sordino.scrubbing import scrubbed
+from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.releases import RELEASES
@@ -37,13 +37,13 @@ class Plans:
         def __getattr__(self, name: str) -> Callable[..., Plan]:
             """Return the method of a release."""
 
-    def __init__(self, desk: Desk, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
-        self._planner = Planner(desk, form, before)
+    def __init__(self, executor: ReleaseExecutor, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
+        self._planner = Planner(executor, form, before)
 
     def __repr__(self) -> str:
         return "Plans()"
 
-    @no_remnants
+    @scrubbed
     def _make(self, kind: type[Request[Any]], given: tuple[Any, ...], asked: dict[str, Any]) -> Plan:
         """Return the plan of a release of this kind."""
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from sordino.population import describe_missing
-from sordino.session.desk import Desk
+from sordino.session.executor import ReleaseExecutor
 
 
-def list_rules(request: Any, desk: Desk) -> tuple[str, ...]:
+def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
     """Return the rules by which a release drops, bounds or moves rows; how many it moves is private."""
-    rules = list(desk.list_left_out())
+    rules = list(executor.list_left_out())
     if (where := getattr(request, "where", None)) is not None:
         rules.append(f"rows for which {where} does not hold")
     labels = getattr(request, "by", None) or getattr(request, "item", None)
     if labels is not None and getattr(request, "domain", None) is not None:
         rules.append(f"rows whose {labels} is no label of the domain")
-    most = desk.unit.max_rows
+    most = executor.unit.max_rows
     groups = getattr(request, "groups_per_unit", None)
     # A number of units is that of all of them, whichever of their rows count.
     if most is not None and request.name != "count_distinct_units":
         counted = "items" if hasattr(request, "item") else "rows"
         everywhere = ", in all groups together" if getattr(request, "by", None) and groups is None else ""
         rules.append(f"{counted} of a unit beyond {most}{everywhere}")
-    if groups is not None and desk.unit.column is not None:
+    if groups is not None and executor.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
     if hasattr(request, "cap"):
         rules.append(describe_missing(request.column))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 
 from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome
-from sordino.session.plans.truths import Truth, Truths, measure_off
+from sordino.session.plans.expected_values import ExpectedValue, ExpectedValues, measure_off
 from sordino.session.plans.widths import PlannedFigure, describe_runs
 
 RUNS = 19
@@ -35,7 +35,7 @@ class _Seen(NamedTuple):
     """What came of one run: what was released, and what it should have been, where a plan compares."""
 
     release: Any
-    truth: Truth | None
+    truth: ExpectedValue | None
 
 
 @final
@@ -51,7 +51,7 @@ class Runs:
         How many runs somebody asked for. None: as many as take a moment.
     names : tuple of str
         What the figures of a release are called.
-    truths : Truths or None
+    expected_values : ExpectedValues or None
         Finds the figures without noise, where intervals are about clipped rows.
     choices : int
         How often a choice is made at least, to see whether it is right.
@@ -63,7 +63,7 @@ class Runs:
     assumed: Assumption
     asked: int | None
     names: tuple[str, ...]
-    truths: Truths | None
+    expected_values: ExpectedValues | None
     choices: int
     failed: list[_Place] = field(default_factory=list)
 
@@ -124,14 +124,18 @@ class Runs:
 
     def _compare(self, made: Outcome, place: _Place) -> _Seen:
         """Return what was released, and what it should have been."""
-        truth = None if self.truths is None else self.truths.find(self._find_answers(place), made.asked)
+        truth = (
+            None
+            if self.expected_values is None
+            else self.expected_values.find(self._find_answers(place), made.asked)
+        )
         return _Seen(made.release, truth)
 
     def _describe(self, number: int, seen: Sequence[_Seen]) -> list[PlannedFigure]:
         text = self.assumed.answers[number].text
         figures = describe_runs([one.release for one in seen], text, self.names)
-        truths = [one.truth for one in seen if one.truth is not None]
-        off = measure_off([one.release for one in seen], truths) if truths else None
+        expected_values = [one.truth for one in seen if one.truth is not None]
+        off = measure_off([one.release for one in seen], expected_values) if expected_values else None
         if off is None:
             return figures
         # Of these releases there is one figure, or one of each group.

@@ -29,9 +29,9 @@ from sordino.data.sources.spark_steps import (
     write_totals,
     write_whole,
 )
-from sordino.data.sources.words import LONGEST_LABEL, Words
+from sordino.data.sources.sql_templates import LONGEST_LABEL, SqlTemplates
 from sordino.estimators import BucketGrid
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.grid import CLAMP
 
 _SMALL = 1 << 20
@@ -39,7 +39,7 @@ _SMALL = 1 << 20
 _EASY = 1 << 49
 """Up to here, floats are near enough to a decimal that its digits can be read from one."""
 
-SPARK_WORDS = Words(
+SPARK_WORDS = SqlTemplates(
     # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart
     # like others; they are no label that leaves the engine, because nobody could read them.
     text="CAST({} AS STRING)",
@@ -86,7 +86,7 @@ def _write_digits(x: str, kind: NumberKind) -> str:
     return f"CAST({x} * {write_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
 
 
-def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None) -> tuple[BucketQuery]:
+def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) -> tuple[BucketQuery]:
     """Return the query in which a logarithm proposes how many cuts a number reaches.
 
     Two comparisons say whether it is right. If not, and where edges have no scale, a search by halves finds
@@ -121,14 +121,14 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: StepLadder | None
     return (BucketQuery((), np.arange(len(cuts) + 1), sql, plain),)
 
 
-def _find_sums_that_fit(kind: NumberKind, ladder: StepLadder) -> PlainSums | None:
+def _find_sums_that_fit(kind: NumberKind, ladder: SumSteps) -> PlainSums | None:
     """Return how numbers are added up as they are; None if they are not, or if they are too large for it."""
     plain = find_plain_sums(kind, ladder)
     # `write_sum` takes no larger ones.
     return None if plain is None or max(map(abs, plain.ends)) > CLAMP else plain
 
 
-def _write_ladder_sum(kind: NumberKind, ladder: StepLadder) -> tuple[str, str]:
+def _write_ladder_sum(kind: NumberKind, ladder: SumSteps) -> tuple[str, str]:
     """Return what each row counts in the sum of its bucket, `steps`, and the sum of these."""
     steps = write_ladder_steps(partial(write_steps, kind), partial(write_cut, kind), ladder)
     return steps, write_sum("steps")

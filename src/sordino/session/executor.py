@@ -20,8 +20,8 @@ from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.releases import Values
-from sordino.remnants import no_remnants
 from sordino.results import describe, describe_alone
+from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
 from sordino.session.log import ChargeRegistry, RequestLog
 from sordino.session.request import (
@@ -67,8 +67,8 @@ class Started(Generic[R]):
 
 @final
 @dataclass(frozen=True)
-class Errand:
-    """On what errand a batch is charged: what the ledger has of it, and under which run.
+class RunKey:
+    """By which key a run is charged once: what the ledger has of it.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Errand:
 
 
 @final
-class Desk:
+class ReleaseExecutor:
     """Charges before it reads, and reads before it releases."""
 
     __slots__ = (
@@ -115,17 +115,17 @@ class Desk:
         self._salt: bytes | None = None
 
     @contextmanager
-    def open_batch(self) -> Iterator[Desk]:
-        """Open a desk like this one for the releases of one batch, which read the source together.
+    def open_batch(self) -> Iterator[ReleaseExecutor]:
+        """Open an executor like this one for the releases of one batch, which read the source together.
 
         What they share is dropped at the end, whether they ran or not.
         """
         source, readings = share_readings(self.source)
-        desk = Desk(source, self.unit, self.ledger, self.entropy, self.form)
-        desk.payments, desk.asked = self.payments, self.asked
-        desk._salt = None if readings is None else self.salt()
+        executor = ReleaseExecutor(source, self.unit, self.ledger, self.entropy, self.form)
+        executor.payments, executor.asked = self.payments, self.asked
+        executor._salt = None if readings is None else self.salt()
         with nullcontext() if readings is None else closing(readings):
-            yield desk
+            yield executor
 
     @property
     def price(self) -> Price | None:
@@ -156,16 +156,16 @@ class Desk:
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
         return Started(request.name, next(steps), steps, request, request.progress)
 
-    @no_remnants
-    def run(self, asked: Sequence[Started[Any]], errand: Errand | None = None) -> list[Any]:
+    @scrubbed
+    def run(self, asked: Sequence[Started[Any]], run_key: RunKey | None = None) -> list[Any]:
         """Charge everything, then let one after the other read and release.
 
-        With an `errand` the ledger has its name and its run, and takes each run once.
+        With a `run_key` the ledger has its label and its run, and takes each run once.
         """
         parts, label, detail = self._describe(asked)
         run = None
-        if errand is not None:
-            label, run, detail = errand.label, errand.run, errand.detail | detail
+        if run_key is not None:
+            label, run, detail = run_key.label, run_key.run, run_key.detail | detail
         # The charge is durable before any row is read.
         with self._charge(parts, label, detail, run) as payer:
             # One for all: what was kept of a batch is found under one id.
@@ -377,31 +377,31 @@ def add_costs(started: Iterable[Started[Any]]) -> Cost:
 class _InBatch:
     """A table as a later release of a batch sees it: its account has taken on the earlier ones."""
 
-    desk: Desk
+    executor: ReleaseExecutor
     parts: tuple[Any, ...]
 
     @property
     def source(self) -> Source:
-        return self.desk.source
+        return self.executor.source
 
     @property
     def unit(self) -> PrivacyUnit:
-        return self.desk.unit
+        return self.executor.unit
 
     @property
     def price(self) -> Price | None:
-        price = self.desk.price
+        price = self.executor.price
         return None if price is None else price.after(self.parts)
 
     @property
     def asked(self) -> RequestLog:
-        return self.desk.asked
+        return self.executor.asked
 
     def recall(self, key: str, part: int) -> Any:
-        return self.desk.recall(key, part)
+        return self.executor.recall(key, part)
 
     def salt(self) -> bytes:
-        return self.desk.salt()
+        return self.executor.salt()
 
 
 def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
@@ -421,10 +421,10 @@ class Batch:
         What all of it costs together. Its list is fixed, so the tight views hold: `batch.cost.epsilon(1e-6)`.
     """
 
-    __slots__ = ("asked", "desk")
+    __slots__ = ("asked", "executor")
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, executor: ReleaseExecutor) -> None:
+        self.executor = executor
         self.asked: list[tuple[Started[Any], Pending]] = []
 
     def __repr__(self) -> str:

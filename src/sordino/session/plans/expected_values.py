@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, final
 from sordino.constraints import exact
 from sordino.data import NumberQuestion, StepRange
 from sordino.session.plans.dry_run import Answers
-from sordino.session.plans.made_up import MadeUp
 from sordino.session.plans.shapes import Floats
+from sordino.session.plans.synthetic import SyntheticData
 
 OF_CLIPPED = ("sum", "mean", "variance")
 """Releases whose rows may be clipped."""
@@ -28,7 +28,7 @@ _STEP_BITS, _SQUARED_BITS = 50, 31
 
 @final
 @dataclass(frozen=True)
-class Truth:
+class ExpectedValue:
     """The figure of the rows that count, or of each group.
 
     Attributes
@@ -48,7 +48,7 @@ class Truth:
 
 
 @final
-class Truths:
+class ExpectedValues:
     """Finds the figures of what is assumed.
 
     Parameters
@@ -66,23 +66,23 @@ class Truths:
         # Public rows are the same in each run, so that they are added up once for all of them.
         self._of_public: dict[tuple[str, str | None], float | None] = {}
 
-    def find(self, answers: Answers, asked: Sequence[Any]) -> Truth:
+    def find(self, answers: Answers, asked: Sequence[Any]) -> ExpectedValue:
         """Return the figures of the data that have answered these questions."""
-        if isinstance(answers, MadeUp):
+        if isinstance(answers, SyntheticData):
             drawn = (answers.draw_group(question) for question in asked)
             columns = [column for column in drawn if column is not None]
             # Where no group was found there is no column.
-            return Truth(_compute_figure(self._kind, columns[0])) if columns else Truth()
+            return ExpectedValue(_compute_figure(self._kind, columns[0])) if columns else ExpectedValue()
         questions = [found for one in asked if (found := _find_question(one)) is not None]
-        return self._read(answers.text, questions[0]) if questions else Truth()
+        return self._read(answers.text, questions[0]) if questions else ExpectedValue()
 
-    def _read(self, text: str, question: NumberQuestion) -> Truth:
+    def _read(self, text: str, question: NumberQuestion) -> ExpectedValue:
         groups: list[str | None] = [None] if question.domain is None else list(question.groups)
         if any((text, group) not in self._of_public for group in groups):
             for group, figure in zip(groups, self._add_up(question, len(groups)), strict=True):
                 self._of_public[text, group] = figure
         known = {group: self._of_public[text, group] for group in groups}
-        return Truth(
+        return ExpectedValue(
             known.get(None),
             {group: figure for group, figure in known.items() if group is not None and figure is not None},
         )
@@ -125,10 +125,10 @@ class Off(NamedTuple):
     held: float
 
 
-def measure_off(releases: Sequence[Any], truths: Sequence[Truth]) -> Off | None:
+def measure_off(releases: Sequence[Any], expected_values: Sequence[ExpectedValue]) -> Off | None:
     """Compare figures with those of the rows of their data; None where nothing is known of these."""
     distances, held = [], 0
-    for release, truth in zip(releases, truths, strict=True):
+    for release, truth in zip(releases, expected_values, strict=True):
         for item, one in _list_figures(release):
             true = truth.find(item)
             if true is not None:

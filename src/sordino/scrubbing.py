@@ -17,14 +17,14 @@ from typing import Any, TypeVar, cast
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def no_remnants(function: F) -> F:
+def scrubbed(function: F) -> F:
     """Make a function a door: an error that leaves it carries no local variable of the library.
 
     It keeps its type, its words and its lines.
 
     Examples
     --------
-    >>> @no_remnants
+    >>> @scrubbed
     ... def add_up(answers):
     ...     return sum(answers)
     >>> try:
@@ -45,7 +45,7 @@ def no_remnants(function: F) -> F:
                 return function(*given, **named)
             except BaseException as error:  # whatever it is, and it goes on
                 given, named = (), {}  # a frame that is running cannot be cleared: this one forgets by itself
-                sweep(error, outer)
+                scrub(error, outer)
                 swept = True
                 raise
         except BaseException as error:
@@ -60,7 +60,7 @@ def no_remnants(function: F) -> F:
     return cast("F", door)
 
 
-def sweep(error: BaseException, outer: BaseException | None = None) -> None:
+def scrub(error: BaseException, outer: BaseException | None = None) -> None:
     """Clear the frames that an error came through so far, and cut off what was being handled when it arose.
 
     Parameters

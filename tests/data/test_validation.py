@@ -15,10 +15,10 @@ import pytest
 from sordino.data.csv.lines import CsvFormat
 from sordino.data.csv.typed_fields import rehearse_types
 from sordino.data.questions.predicate import parse
-from sordino.data.sources import rehearsal
+from sordino.data.sources import validation
 from sordino.data.sources.engine import Engine
-from sordino.data.sources.rehearsal import Rehearsal, lend_engine
 from sordino.data.sources.spark_condition import write_condition
+from sordino.data.sources.validation import QueryValidation, lend_engine
 from sordino.errors import DataSourceError, InvalidParameter
 
 COLUMNS = {0: "INTEGER"}
@@ -30,7 +30,7 @@ LEFT = ("SELECT label_text.line FROM label_text", None)
 @pytest.fixture(autouse=True)
 def opened(monkeypatch):
     """How many engines were opened, none of which is kept before a test and after it."""
-    rehearsal.close_idle()
+    validation.close_idle()
     made, connect = [], duckdb.connect
 
     def seen(*given, **named):
@@ -39,11 +39,11 @@ def opened(monkeypatch):
 
     monkeypatch.setattr(duckdb, "connect", seen)
     yield made
-    rehearsal.close_idle()
+    validation.close_idle()
 
 
 def rehearse(*asked):
-    with closing(Rehearsal()) as one:
+    with closing(QueryValidation()) as one:
         one.ask(COLUMNS, asked)
 
 
@@ -66,7 +66,7 @@ def test_an_engine_that_was_lent_to_somebody_who_failed_is_not_kept(opened):
         write_condition(parse("a > 2", {"a": 0}.__getitem__), {0: "HUGEINT"})
     with pytest.raises(KeyboardInterrupt), lend_engine():
         raise KeyboardInterrupt
-    assert rehearsal._idle == []
+    assert validation._idle == []
     assert sum(opened) == 2
 
 
@@ -84,7 +84,7 @@ def test_an_engine_that_forgets_nothing_is_convicted(monkeypatch):
 
 def test_types_are_those_of_the_question():
     rehearse(("SELECT c0 + 1 AS n FROM rows", None))
-    with closing(Rehearsal()) as one, pytest.raises(DataSourceError):
+    with closing(QueryValidation()) as one, pytest.raises(DataSourceError):
         one.ask({0: "BLOB"}, [("SELECT c0 + 1 AS n FROM rows", None)])
     rehearse(("SELECT c0 + 1 AS n FROM rows", None))
 
@@ -107,26 +107,26 @@ def test_an_engine_whose_question_was_interrupted_is_not_kept(opened, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         rehearse(COUNT)
     monkeypatch.undo()
-    assert rehearsal._idle == []
+    assert validation._idle == []
     assert sum(opened) == 1
 
 
 def test_rehearsals_at_once_have_engines_of_their_own_and_one_is_kept():
-    with closing(Rehearsal()) as one, closing(Rehearsal()) as other:
+    with closing(QueryValidation()) as one, closing(QueryValidation()) as other:
         assert one._stage is not other._stage
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: rehearse(COUNT, LISTED), range(40)))
-    assert len(rehearsal._idle) == 1
+    assert len(validation._idle) == 1
 
 
 def test_a_fork_gets_none_and_opens_its_own():
     rehearse(COUNT)
     process = os.fork()
     if process == 0:
-        kept = len(rehearsal._idle)
+        kept = len(validation._idle)
         rehearse(COUNT)
         # As a program ends, and not as `_exit` does: an engine of the parent would be waited for, forever.
-        rehearsal.close_idle()
+        validation.close_idle()
         os._exit(kept)
     _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 0
@@ -136,8 +136,8 @@ def test_a_fork_gets_none_and_opens_its_own():
 def test_a_program_ends_without_a_folder_left(tmp_path):
     code = (
         "from contextlib import closing\n"
-        "from sordino.data.sources.rehearsal import Rehearsal\n"
-        "with closing(Rehearsal()) as one: one.ask({}, [('SELECT count(*) AS n FROM rows', None)])\n"
+        "from sordino.data.sources.validation import QueryValidation\n"
+        "with closing(QueryValidation()) as one: one.ask({}, [('SELECT count(*) AS n FROM rows', None)])\n"
         "import os\n"
         "assert os.listdir(os.environ['TMPDIR']) == []\n"
     )
@@ -153,7 +153,7 @@ def test_a_program_ends_without_a_folder_left(tmp_path):
 
 
 def test_an_engine_that_was_sent_many_labels_is_not_kept(opened):
-    labels = [str(n) for n in range(rehearsal._MANY_LABELS + 1)]
+    labels = [str(n) for n in range(validation._MANY_LABELS + 1)]
     rehearse(COUNT)
     rehearse(COUNT, ("SELECT count(*) AS n FROM rows JOIN labels ON label = 'a'", labels))
     rehearse(COUNT)
@@ -161,32 +161,32 @@ def test_an_engine_that_was_sent_many_labels_is_not_kept(opened):
 
 
 def test_an_earlier_failure_is_not_forgotten(opened):
-    with closing(Rehearsal()) as one:
+    with closing(QueryValidation()) as one:
         with pytest.raises(DataSourceError):
             one.ask(COLUMNS, [("SELECT nothing FROM rows", None)])
         one.ask(COLUMNS, [COUNT])
-    assert rehearsal._idle == []
+    assert validation._idle == []
 
 
 def test_no_folder_for_rows_is_said_before_the_charge(tmp_path, monkeypatch):
     rehearse(COUNT)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(FileNotFoundError):
-        Rehearsal()
+        QueryValidation()
 
 
 def test_an_engine_of_another_process_is_neither_used_nor_closed(opened, monkeypatch):
     """Whoever forks outside of Python tells nobody."""
     rehearse(COUNT)
-    [stage] = rehearsal._idle
+    [stage] = validation._idle
     held = []
     python = SimpleNamespace(pythonapi=SimpleNamespace(Py_IncRef=held.append), py_object=lambda one: one)
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(type(stage), "is_here", lambda self: self is not stage)
-        elsewhere.setattr(rehearsal, "ctypes", python)
+        elsewhere.setattr(validation, "ctypes", python)
         rehearse(COUNT)
         assert sum(opened) == 2
-        assert rehearsal._idle != [stage]
+        assert validation._idle != [stage]
     assert held == [stage.engine.connection], "it is held for as long as the process lives"
     assert stage.engine.connection.execute("SELECT 1").fetchall() == [(1,)], "it was closed"
     stage.close()

@@ -222,7 +222,10 @@ def strike(monkeypatch, at, make):
 
     def inside():
         frame = sys._getframe()
-        while frame is not None and frame.f_code.co_qualname not in {"Desk._finish", "Stream._answered"}:
+        while frame is not None and frame.f_code.co_qualname not in {
+            "ReleaseExecutor._finish",
+            "Stream._answered",
+        }:
             frame = frame.f_back
         return frame is not None
 
@@ -315,7 +318,7 @@ def test_rows_that_stand_in_memory_are_not_printed(tmp_path):
             "or the test says nothing"
         )
         session = sd.Session(source, unit=unit, ledger=None)
-        assert str(SECRET) not in repr(session._desk.source.backend)
+        assert str(SECRET) not in repr(session._executor.source.backend)
         for refused in (
             lambda source=source: sd.Session(source, unit="user", ledger=None),
             lambda source=source: sd.Session(source, unit=unit, ledger=None, csv=3),

@@ -13,7 +13,7 @@ from typing import final
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class SqlTemplates:
     """The SQL of one engine; every part is a template for `str.format`.
 
     Parameters
@@ -135,7 +135,7 @@ LARGEST_EXACT_WHOLE = 1 << 53
 
 
 def float_text(value: float) -> str | None:
-    """Return the text of a float, by the rule of `Words.float_text`."""
+    """Return the text of a float, by the rule of `SqlTemplates.float_text`."""
     if math.isnan(value):
         return None
     return str(int(value)) if abs(value) <= LARGEST_EXACT_WHOLE and value == int(value) else repr(value)
@@ -152,7 +152,7 @@ def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
     )
 
 
-EMBEDDED = Words(
+EMBEDDED = SqlTemplates(
     # `TRY`, because a value may have no text: then it is NULL, and the query goes on.
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
     float_text="("
@@ -181,7 +181,7 @@ EMBEDDED = Words(
     set_bits="CAST(bit_count({}) AS BIGINT)",
     fast_windows=True,
 )
-SERVER = Words(
+SERVER = SqlTemplates(
     # Byte by byte, whatever collation the column carries (docs/proofs/counts.md).
     text='(CAST({} AS text) COLLATE "C")',
     float_text="("

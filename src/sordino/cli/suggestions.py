@@ -8,7 +8,7 @@ from sordino.cli.once import Command, refuse_repeated
 from sordino.constraints import did_you_mean
 
 
-class NearGroup(click.Group):
+class SuggestingGroup(click.Group):
     """A group whose error about an unknown command names those that are like it.
 
     Options do that by themselves; commands only in newer versions of click, and never where they are imported

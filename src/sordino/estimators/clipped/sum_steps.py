@@ -44,7 +44,7 @@ class Rung(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class StepLadder:
+class SumSteps:
     """The steps of all buckets of a grid; public.
 
     A record x of a bucket counts as max(low, min(high, floor(x / step))) steps of its rung.
@@ -61,7 +61,7 @@ class StepLadder:
     rungs: tuple[Rung, ...]
 
     @classmethod
-    def within(cls, grid: BucketGrid, lower: Fraction, cap: Fraction, *, signed: bool) -> StepLadder:
+    def within(cls, grid: BucketGrid, lower: Fraction, cap: Fraction, *, signed: bool) -> SumSteps:
         """Return the ladder for clips that end at edges of a grid, and within `lower` and `cap`.
 
         Parameters

@@ -18,7 +18,7 @@ _FAILURES, _MOST_CHOICES = 40, 20_000
 
 @final
 @dataclass(frozen=True)
-class Ruler:
+class GoalMeter:
     """Reads one number off a plan: how far figures lie off, or how likely a choice is wrong.
 
     Parameters

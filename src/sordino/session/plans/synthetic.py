@@ -21,7 +21,7 @@ from sordino.data.questions.totals import ColumnCounts
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, BucketGrid
 from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.step_ladder import StepLadder
+from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
 
@@ -39,7 +39,7 @@ _FEW = 1 << 14
 
 @final
 @dataclass(frozen=True)
-class MadeUp:
+class SyntheticData:
     """Made-up data of one shape.
 
     Parameters
@@ -64,7 +64,7 @@ class MadeUp:
         """What is assumed."""
         return self.shape.text
 
-    def vary(self, seed: int) -> MadeUp:
+    def vary(self, seed: int) -> SyntheticData:
         """Return other data of the same shape: a run with them is like one with data that nobody knows."""
         return replace(self, seed=seed)
 
@@ -101,7 +101,7 @@ class MadeUp:
 
     @answer.register
     def _(self, reading: ColumnReading) -> PrivateNumbers:
-        return reading.figures.read(cast("NumberQuestion", _MadeUpColumn(self, reading.question)), None)
+        return reading.figures.read(cast("NumberQuestion", _SyntheticColumn(self, reading.question)), None)
 
     def draw_group(self, reading: object) -> Floats | None:
         """Return the numbers of each group that a question is about; None if it is about no column."""
@@ -173,13 +173,13 @@ def _add_up(steps: NDArray[np.int64], largest: int) -> int:
 
 @final
 @dataclass
-class _MadeUpColumn:
+class _SyntheticColumn:
     """Made-up numbers that are counted and added up, as a question about a column is; all groups are alike.
 
     They lie between the ends of the buckets if these were counted, else between those of each clip.
     """
 
-    shape: MadeUp
+    shape: SyntheticData
     question: NumberQuestion
     _counted: Floats | None = None
 
@@ -198,7 +198,7 @@ class _MadeUpColumn:
     def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002
         """Return the same with the sum of each bucket."""
         groups = max(1, len(self.groups))
-        one = BucketSums.of(self.shape.draw(self.question), cast("StepLadder", self.question.ladder))
+        one = BucketSums.of(self.shape.draw(self.question), cast("SumSteps", self.question.ladder))
         return replace(
             one,
             group=np.repeat(np.arange(groups), one.bucket.size),

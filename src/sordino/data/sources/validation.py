@@ -112,7 +112,7 @@ close_before_fork(_idle_lock, close_idle)
 
 
 @final
-class Rehearsal:
+class QueryValidation:
     """An engine without rows that is asked questions; `close` lets go of it."""
 
     def __init__(self) -> None:
