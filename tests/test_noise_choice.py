@@ -21,7 +21,8 @@ from sordino.ledger.account.price import RHO
 from sordino.ledger.amounts import Meter, exact_amounts
 from sordino.ledger.renyi import Limits, Sums
 from sordino.session import noise_choice
-from sordino.session.noise_choice import _match_budget, choose_rho, match_finder, match_gumbel, match_rho
+from sordino.session.noise_choice import choose_rho, match_rho
+from sordino.session.selection_noise import _match_budget, match_finder, match_gumbel
 from sordino.session.top_histogram import find_share_of_rho
 
 PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86"))]
@@ -97,7 +98,7 @@ def test_rounding_the_other_way_is_convicted(monkeypatch):
         scale = Fraction(10) ** (6 - math.floor(math.log10(number)))
         return math.ceil(number * scale) / scale
 
-    monkeypatch.setattr(noise_choice, "_shorten_down", shorten_up)
+    monkeypatch.setattr(noise_choice, "shorten_down", shorten_up)
     over = []
     for price in PRICES:
         for epsilon in EPSILONS:

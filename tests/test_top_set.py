@@ -12,7 +12,8 @@ from sordino.cost import BoundedRange, Pure, compose
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
 from sordino.ledger.amounts import Meter
-from sordino.session.noise_choice import Terms, choose_set
+from sordino.session.noise_choice import Terms
+from sordino.session.selection_noise import choose_set
 
 DOMAIN = [f"i{place:02}" for place in range(40)]
 # The largest counts are not the first labels.

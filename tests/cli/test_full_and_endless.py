@@ -206,7 +206,7 @@ def test_an_error_of_the_engine_after_an_interrupt_is_an_interrupt(orders):
     failing = """
 import os, signal
 from sordino import cli
-from sordino.data.sources import rehearsal
+from sordino.data.sources import validation
 def ask(self, question, labels=None):
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -214,7 +214,7 @@ def ask(self, question, labels=None):
     except KeyboardInterrupt:
         pass
     raise RuntimeError("Query interrupted")
-rehearsal.QueryValidation.ask = lambda *given: ask(None, "")
+validation.QueryValidation.ask = lambda *given: ask(None, "")
 {twin}
 cli.main()
 """

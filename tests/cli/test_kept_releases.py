@@ -285,7 +285,7 @@ def test_a_refused_or_failed_release_keeps_nothing(sordino, account, monkeypatch
     def fail(*_given, **_named):
         raise ValueError("private words")
 
-    monkeypatch.setattr("sordino.session.top_rows.estimate_rows", fail)
+    monkeypatch.setattr("sordino.session.results.estimate_rows", fail)
     done = sordino(*line, "--epsilon", 1, *payer, "--keep")
     assert (done.code, done.out) == (4, "")
     [shown] = sordino("ledger", "show", *payer, "--format", "json").json["rows"]

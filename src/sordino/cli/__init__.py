@@ -6,6 +6,7 @@ broken, 7 released but not kept, 8 a run was paid before and cannot be finished,
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import gc
 import io
@@ -74,6 +75,9 @@ def _start_lightly() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            # Nor later. At the end it is let go: the binding of the engine looks for what is left.
+            gc.freeze()
+            atexit.register(gc.unfreeze)
             gc.enable()
         if spared:
             del os.environ[_BLAS_THREADS]

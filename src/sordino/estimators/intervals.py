@@ -30,8 +30,7 @@ from sordino.constraints import SHARE, TRUTH, Number
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import Difference, differences
 from sordino.grid import CLAMP
-from sordino.mechanisms import GaussianMechanism, LaplaceMechanism, SparseVector
-from sordino.mechanisms.crossings.thresholds import cut_at
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.releases import Choice, HybridTop, Positives, UnlistedTop, Value, Values, Verdict
 
 # ---- lower bounds ------------------------------------------------------------------------------------------
@@ -189,6 +188,9 @@ def _lift_steps(lift: Fraction, gap: float, step: Fraction) -> int:
 def _read_found_verdict(found: Verdict) -> _NoisyAnswer | None:
     if found.gap is None or found.branch is None:
         return None
+    # A verdict comes from a sparse vector, so that what is loaded here was loaded before.
+    from sordino.mechanisms.crossings.thresholds import cut_at  # noqa: PLC0415 - counts need not load it
+
     mechanism = found.mechanism
     cut = cut_at(
         "Verdict.threshold", found.threshold, mechanism.branch_corrections[found.branch], mechanism.step
@@ -202,6 +204,8 @@ def _read_found_verdict(found: Verdict) -> _NoisyAnswer | None:
 
 def _check_selective(found: Any) -> None:
     """Refuse what no selective bound is proved for."""
+    from sordino.mechanisms import SparseVector  # noqa: PLC0415 - counts need not load it
+
     mechanism = found.mechanism
     if not isinstance(mechanism, SparseVector):
         raise InvalidParameter(

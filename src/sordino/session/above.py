@@ -31,15 +31,7 @@ from sordino.session.above_histogram import (
     release_above_by_histogram,
     release_above_unlisted,
 )
-from sordino.session.noise_choice import (
-    NOISE_MEANS,
-    MeasureNoise,
-    Terms,
-    choose_finder,
-    choose_rho,
-    find_terms,
-    measure,
-)
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
@@ -57,6 +49,7 @@ from sordino.session.request import (
     size_of,
 )
 from sordino.session.results import AboveItem, AboveItems
+from sordino.session.selection_noise import choose_finder
 
 Finder = SparseVector | AdaptiveSparseVector
 

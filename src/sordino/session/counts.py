@@ -19,14 +19,7 @@ from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
-from sordino.session.noise_choice import (
-    NOISE_MEANS,
-    Additive,
-    MeasureNoise,
-    choose_rho,
-    find_terms,
-)
-from sordino.session.noisy_histogram import build_unlisted, count_with_noise, find_histogram_rho
+from sordino.session.noise_choice import NOISE_MEANS, Additive, MeasureNoise, choose_rho, find_terms
 from sordino.session.request import (
     CONFIDENCE,
     LISTED,
@@ -190,6 +183,12 @@ def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogra
 
     Claim and intervals: docs/proofs/unlisted.md, docs/proofs/histogram-top-k.md.
     """
+    from sordino.session.noisy_histogram import (  # noqa: PLC0415 - other counts need not load it
+        build_unlisted,
+        count_with_noise,
+        find_histogram_rho,
+    )
+
     check_account("histogram", table)
     if request.bounds is not None:
         raise InvalidParameter(

@@ -11,39 +11,26 @@ Proof: docs/proofs/noise-choice.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Literal, TypeVar, final
+from typing import Literal, final
 
-from sordino.constraints import Number, to_fraction
-from sordino.cost import BoundedRange, Cost, Pure, repeat
+from sordino.constraints import to_fraction
+from sordino.cost import Cost
 from sordino.data import CountQuestion
 from sordino.errors import InvalidParameter
 from sordino.estimators.intervals import find_reach
 from sordino.grid import RATE_DENOMINATOR, check_rates_from
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
-from sordino.ledger.amounts import Meter
-from sordino.mechanisms import (
-    GaussianMechanism,
-    GumbelSparseVector,
-    HistogramTopK,
-    HybridTopK,
-    JointTopK,
-    LaplaceMechanism,
-    NoisyTopK,
-    SparseVector,
-)
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.sensitivity import Sensitivity
 
 Additive = LaplaceMechanism | GaussianMechanism
 MeasureNoise = Literal["laplace", "gaussian"]
 NOISE_MEANS = "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
-# Digits that a matched rho or budget keeps; how near a budget comes to its price, and after how many tries
-# nearly is good enough.
-_DIGITS, _NEAR, _TRIES = 6, Fraction(999, 1000), 12
+# Digits that a matched rho or budget keeps.
+_DIGITS = 6
 # Beyond these a price is no float, or nothing.
 _LEAST = Fraction(1, 10**300)
 
@@ -123,7 +110,7 @@ def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> 
 def match_rho(price: Price, worth: Fraction) -> Fraction:
     """Return the rho that adds at most so much, and hardly less."""
     # A rho adds its order times that to a divergence; rounded down, so that it is never more.
-    return _shorten_down(worth / price.order)
+    return shorten_down(worth / price.order)
 
 
 def choose_rho(
@@ -185,163 +172,7 @@ def measure(question: CountQuestion, epsilon: Fraction, rho: Fraction | None, si
     return GaussianMechanism(rho=rho, sensitivity=question.joint(size, "l2"))
 
 
-# ---- selections --------------------------------------------------------------------------------------------
-
-Finder = SparseVector | GumbelSparseVector
-S = TypeVar("S", bound=NoisyTopK | Finder)
-K = TypeVar("K", bound=NoisyTopK | HybridTopK | JointTopK | HistogramTopK)
-
-
-def choose_selection(
-    terms: Terms | None, noise: str | None, pure: NoisyTopK, build: Callable[..., Any]
-) -> NoisyTopK:
-    """Return what selects: the pure noise, or Gumbel noise of the same price if it is smaller.
-
-    Parameters
-    ----------
-    terms : Terms or None
-        What `find_terms` returned.
-    noise : str or None
-        What the user asks for; None leaves it to the rule.
-    pure : NoisyTopK
-        The selection with pure noise.
-    build : function
-        Makes the selection of a `noise` and an `epsilon`.
-    """
-
-    def match(price: Price) -> NoisyTopK:
-        return match_gumbel(price, pure.cost, pure.k, build)
-
-    return _choose(terms, noise, pure, match)
-
-
-def choose_set(
-    terms: Terms | None, paid: Pure, pure: JointTopK, build: Callable[[Fraction], JointTopK]
-) -> JointTopK:
-    """Return what selects a set: with the epsilon that was said, or a larger one of the same price.
-
-    Parameters
-    ----------
-    terms : Terms or None
-        What `find_terms` returned.
-    paid : Pure
-        What pure noise of the epsilon that was said would cost.
-    pure : JointTopK
-        The selection with that epsilon. Its loss lies in an interval, so that it may cost less.
-    build : function
-        Makes the selection of an epsilon.
-    """
-    if terms is None:
-        return pure
-    try:
-        other = build(_match_ranges(terms.price, paid, 1))
-    except InvalidParameter:
-        return pure
-    fits = terms.open or terms.price.find(pure.cost) <= terms.price.find_worth(paid)
-    return other if other.cost.pure() > pure.cost.pure() or not fits else pure
-
-
-def choose_finder(terms: Terms | None, noise: str | None, pure: SparseVector) -> Finder:
-    """Return what finds answers above a threshold; parameters as for `choose_selection`."""
-
-    def match(price: Price) -> Any:
-        return match_finder(price, pure)
-
-    found: Finder = _choose(terms, noise, pure, match)
-    return found
-
-
-def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Price], S]) -> S:
-    if terms is None or noise in {"exponential", "laplace"}:
-        return pure
-    if noise == "gumbel":
-        return match(terms.price)
-    try:
-        other = match(terms.price)
-    except InvalidParameter:
-        return pure
-    smaller = _deviation(other) < _deviation(pure)
-    return other if smaller or not terms.keeps(pure.cost) else pure
-
-
-def select_fewer(choose: K, size: int) -> K:
-    """Return the same selection from so few items that all of them are selected; it costs no more."""
-    if size >= choose.k:
-        return choose
-    fewer: dict[str, Any] = {"k": size}
-    if isinstance(choose, NoisyTopK) and choose.noise.name == "gumbel":
-        # With Gumbel noise each item has an equal part of the budget.
-        fewer["epsilon"] = to_fraction(choose.epsilon) * size / choose.k
-    return replace(choose, **fewer)
-
-
-def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:
-    """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth, and hardly less."""
-    selection: NoisyTopK = build(noise="gumbel", epsilon=_match_ranges(price, paid, k))
-    return selection
-
-
-def _match_ranges(price: Price, paid: Cost, k: int) -> Fraction:
-    """Return the epsilon of `k` bounded ranges together that add at most what `paid` is worth."""
-    worth = price.find_worth(paid)
-    # Each of k parts of a range has a rho of about an eighth of its square.
-    guess = _guess_budget(worth / price.order, parts=k, factor=0.125, width=1)
-    return _match_budget(
-        price.meter, worth, guess, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k)
-    )
-
-
-def match_finder(price: Price, pure: SparseVector) -> GumbelSparseVector:
-    """Return a sparse vector with Gumbel noise that costs at most what `pure` is worth, and hardly less."""
-    shape = (pure.threshold, pure.positives, pure.sensitivity)
-    return _match_finder(price.meter, price.find_worth(pure.cost), *shape)
-
-
-# A stage takes milliseconds to price the first time; the same release comes back night after night.
-@lru_cache(maxsize=64)
-def _match_finder(
-    meter: Meter, worth: Fraction, threshold: Number, positives: int, sensitivity: Sensitivity
-) -> GumbelSparseVector:
-    def build(epsilon: Fraction) -> GumbelSparseVector:
-        return GumbelSparseVector(
-            threshold=threshold, positives=positives, epsilon=epsilon, sensitivity=sensitivity
-        )
-
-    # What a stage costs, over the square of what its threshold costs: docs/proofs/gumbel-stage.md.
-    factor, width = (0.228, 2) if sensitivity.monotone else (0.514, 3)
-    guess = _guess_budget(worth / (meter.order or 1), parts=positives, factor=factor, width=width)
-    return build(_match_budget(meter, worth, guess, lambda epsilon: build(epsilon).cost))
-
-
-def _guess_budget(rho: Fraction, *, parts: int, factor: float, width: int) -> Fraction:
-    """Return about the epsilon of equal parts, each `width` times what counts, that have a rho together."""
-    each = math.sqrt(_shorten_down(rho) / parts / factor)
-    return _shorten_down(to_fraction(parts * width * each))
-
-
-def _match_budget(
-    meter: Meter, worth: Fraction, guess: Fraction, find_cost: Callable[[Fraction], Cost]
-) -> Fraction:
-    """Return the epsilon of a family of costs that adds at most so much, and hardly less."""
-    price, epsilon = Price(meter), guess
-    for _ in range(_TRIES):
-        found = price.find(find_cost(epsilon))
-        if worth * _NEAR <= found <= worth:
-            return epsilon
-        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little below, so
-        # that it is met from below.
-        epsilon = _shorten_down(epsilon * to_fraction(math.sqrt(worth * (1 + _NEAR) / 2 / found)))
-    while price.find(find_cost(epsilon)) > worth:
-        epsilon = _shorten_down(epsilon * _NEAR)
-    return epsilon
-
-
-def _deviation(selection: NoisyTopK | Finder) -> float:
-    """Return the standard deviation of the noise on an answer, in the unit of the answers."""
-    return math.sqrt(selection.noise.variance) * float(selection.step)
-
-
-def _shorten_down(number: Fraction) -> Fraction:
+def shorten_down(number: Fraction) -> Fraction:
     """Return a decimal of a few digits at or just below a positive number; refuse a price of nothing."""
     if not _LEAST <= number <= 1 / _LEAST:
         raise InvalidParameter(

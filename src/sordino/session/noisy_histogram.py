@@ -22,7 +22,7 @@ from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.estimators.rows import SelectedRows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
 from sordino.releases import HistogramTop, UnlistedCounts
-from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure, select_fewer
+from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
     Charged,
@@ -34,6 +34,7 @@ from sordino.session.request import (
     size_of,
 )
 from sordino.session.results import AboveItem, AboveItems, TopItem, TopItems
+from sordino.session.selection_noise import select_fewer
 
 if TYPE_CHECKING:
     from sordino.session.above import AboveRequest

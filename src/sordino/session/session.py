@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
-from sordino.constraints import FINITE, Number
+from sordino.constraints import FINITE, Number, shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import InvalidParameter
+from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
-from sordino.session.payment import MUST_BE_GIVEN, Unsaid, choose_ledger
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request
 from sordino.sheet import Sheet
@@ -26,6 +26,20 @@ from sordino.sheet import Sheet
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
     from sordino.session.plans.releases import Plans
+
+
+@final
+class Unsaid(Enum):
+    """What a parameter is while nobody has said anything about it; None says something."""
+
+    MUST_BE_GIVEN = "must be given"
+
+    def __repr__(self) -> str:
+        return f"<{self.value}>"
+
+
+MUST_BE_GIVEN = Unsaid.MUST_BE_GIVEN
+"""The default of `Session.ledger`."""
 
 
 @final
@@ -101,7 +115,7 @@ class Session(Releases):
                 "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
             )
         # Looked at and not renewed: each release renews it when it begins.
-        payer = choose_ledger(ledger, checked_entropy(entropy, "Session"))
+        payer = _choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
         self._form = csv or CsvFormat()
         opened = open_source(
@@ -372,3 +386,31 @@ class Session(Releases):
             self._executor.run([started])[0] if self._batch is None else cast("Any", self._batch.add(started))
         )
         return done
+
+
+def _choose_ledger(ledger: Ledger | Unsaid | None, entropy: Entropy) -> Ledger | None:
+    """Return the account that pays, or None if that was said or nothing real is released.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing was said and noise is real, or it is no ledger.
+    SimulatedRelease
+        If simulated noise would be charged.
+    """
+    if ledger is MUST_BE_GIVEN:
+        if entropy.simulated:
+            return None
+        raise InvalidParameter(
+            "Session.ledger must be given: the account to charge (Ledger.open or Ledger.create), or "
+            "ledger=None to release without one, so that nothing remembers what is spent."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidParameter(
+            f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}."
+        )
+    if ledger is not None and entropy.simulated:
+        raise SimulatedRelease(
+            "A ledger takes only real releases; use Seeded entropy in a session without a ledger."
+        )
+    return ledger

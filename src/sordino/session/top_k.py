@@ -26,15 +26,7 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.rows import share_confidence
 from sordino.mechanisms import HybridTopK, NoisyTopK
-from sordino.session.noise_choice import (
-    NOISE_MEANS,
-    MeasureNoise,
-    choose_rho,
-    choose_selection,
-    find_terms,
-    measure,
-    select_fewer,
-)
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
     SIMULTANEOUS_MEANS,
@@ -52,9 +44,9 @@ from sordino.session.request import (
     places,
     size_of,
 )
-from sordino.session.results import TopItems
+from sordino.session.results import TopItems, build_top
+from sordino.session.selection_noise import choose_selection, select_fewer
 from sordino.session.top_histogram import is_by_histogram, release_by_histogram
-from sordino.session.top_rows import build_top
 from sordino.session.top_unlisted import release_unlisted
 
 

@@ -14,7 +14,7 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import JointTopK
-from sordino.session.noise_choice import choose_rho, choose_set, find_terms, measure, select_fewer
+from sordino.session.noise_choice import choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
     Reservation,
@@ -26,6 +26,7 @@ from sordino.session.request import (
     size_of,
 )
 from sordino.session.results import TopSetItem, TopSetItems
+from sordino.session.selection_noise import choose_set, select_fewer
 from sordino.session.top_k import SelectionRequest
 
 MOST_IN_A_SET = 1 << 12

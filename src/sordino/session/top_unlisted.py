@@ -39,8 +39,7 @@ from sordino.session.request import (
     check_measurable,
     find_items,
 )
-from sordino.session.results import TopItem, TopItems
-from sordino.session.top_rows import build_top
+from sordino.session.results import TopItem, TopItems, build_top
 
 if TYPE_CHECKING:
     from sordino.session.top_k import TopKRequest

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -20,10 +21,12 @@ from sordino.data.sources.files import find_files
 from sordino.data.sources.memory import Limits, read_limit
 from sordino.data.sources.shared import Readings
 from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
-from sordino.data.sources.spark import SparkBackend, is_spark_frame, open_spark_frame, open_spark_table
 from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.scrubbing import scrubbed
+
+if TYPE_CHECKING:
+    from sordino.data.sources.spark import SparkBackend
 
 
 @scrubbed
@@ -142,7 +145,9 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             ordered=False,
             refused=refused,
         )
-    if is_spark_frame(source):
+    if _is_spark_frame(source):
+        from sordino.data.sources.spark import open_spark_frame  # noqa: PLC0415 - few sources are of Spark
+
         spark, columns = open_spark_frame(source)
         return _make_spark_source(spark, identity, columns)
     # Imported here, because narwhals is needed for tables in memory only.
@@ -267,6 +272,8 @@ def _open_server_table(path: str) -> Source:
             f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
         )
     if path.startswith(SPARK_SCHEME):
+        from sordino.data.sources.spark import open_spark_table  # noqa: PLC0415 - as above
+
         spark, columns, spark_identity = open_spark_table(path)
         return _make_spark_source(spark, spark_identity, columns)
     from sordino.data.sources.postgres import open_postgres  # noqa: PLC0415 - few sources are on a server
@@ -285,6 +292,12 @@ def _open_server_table(path: str) -> Source:
         legible=server.legible,
         cast="Name a view that has it as CAST(NAME AS text).",
     )
+
+
+def _is_spark_frame(value: Any) -> bool:
+    """Tell whether a value is a frame of Spark, without importing Spark."""
+    module = sys.modules.get("pyspark.sql")
+    return module is not None and isinstance(value, module.DataFrame)
 
 
 def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:

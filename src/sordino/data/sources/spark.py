@@ -22,7 +22,6 @@ import itertools
 import logging
 import os
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -187,12 +186,6 @@ def _read_column(column: Any) -> Any:
     """Return a column of an answer: whole numbers, or texts."""
     values = column.to_pylist()
     return np.array(values, dtype=np.int64 if str(column.type).startswith("int") else object)
-
-
-def is_spark_frame(value: Any) -> bool:
-    """Tell whether a value is a frame of Spark, without importing Spark."""
-    module = sys.modules.get("pyspark.sql")
-    return module is not None and isinstance(value, module.DataFrame)
 
 
 def open_spark_frame(frame: Any) -> tuple[SparkBackend, dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from sordino.constraints import ADJACENCY, COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, shown, text
 from sordino.errors import InvalidParameter, LedgerConflict, RunTaken
@@ -17,7 +17,6 @@ from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import RELEASE, Pages, names
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
-from sordino.ledger.account.publishing import check_statement, publish
 from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
     ChargeLine,
@@ -33,7 +32,9 @@ from sordino.ledger.renyi import Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
 from sordino.sheet import Sheet
-from sordino.statements import Owner, PublicStatement, StatementCheck
+
+if TYPE_CHECKING:
+    from sordino.statements import Owner, PublicStatement, StatementCheck
 
 
 @final
@@ -339,6 +340,9 @@ class Ledger:
         InvalidParameter
             If fewer releases are kept than `part` says, or the owner says too much.
         """
+        from sordino.ledger.account.publishing import publish  # noqa: PLC0415 - a release need not load it
+        from sordino.statements import Owner  # noqa: PLC0415 - as above
+
         if owner is not None and not isinstance(owner, Owner):
             raise InvalidParameter(f"publish.owner must be an Owner; got a {type(owner).__name__}.")
         named = None if key is None else text(key, "key")
@@ -363,6 +367,9 @@ class Ledger:
         UnsupportedBackend
             If it is YAML, and PyYAML is not installed.
         """
+        from sordino.ledger.account.publishing import check_statement  # noqa: PLC0415 - as above
+        from sordino.statements import PublicStatement  # noqa: PLC0415 - as above
+
         read = statement if isinstance(statement, PublicStatement) else PublicStatement.from_text(statement)
         return check_statement(self._pages, read)
 
