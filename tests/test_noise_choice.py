@@ -23,7 +23,7 @@ from sordino.ledger.renyi import Limits, Sums
 from sordino.session import noise_choice
 from sordino.session.noise_choice import choose_rho, match_rho
 from sordino.session.selection_noise import _match_budget, match_finder, match_gumbel
-from sordino.session.top_histogram import find_share_of_rho
+from sordino.session.top_k import find_share_of_rho
 
 PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86"))]
 EPSILONS = [Fraction(1, 1000), Fraction(1, 50), Fraction(1, 4), Fraction(1), Fraction(5)]

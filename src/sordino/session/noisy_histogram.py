@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import Any, Protocol, cast, final
 
 import numpy as np
 
-from sordino.constraints import Number, to_fraction
+from sordino.constraints import Number
 from sordino.data import CountQuestion, Counts, Domain
 from sordino.errors import InvalidParameter
 from sordino.estimators.histogram_rows import estimate_histogram_rows
@@ -36,10 +36,19 @@ from sordino.session.request import (
 from sordino.session.results import AboveItem, AboveItems, TopItem, TopItems
 from sordino.session.selection_noise import select_fewer
 
-if TYPE_CHECKING:
-    from sordino.session.above import AboveRequest
-    from sordino.session.counts import HistogramRequest
-    from sordino.session.top_k import TopKRequest
+
+class CountingRequest(Protocol):
+    """What a release by a noisy histogram was asked with."""
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether all intervals hold together."""
+        ...
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        ...
+
 
 # A size that any domain stays below: so many answers move together by no more than few of them do.
 ANY_SIZE = 1 << 52
@@ -192,7 +201,7 @@ class Counted:
 
 def count_with_noise(
     mechanism: HistogramTopK | UnlistedHistogram,
-    request: TopKRequest | AboveRequest | HistogramRequest,
+    request: CountingRequest,
     table: Table,
     question: CountQuestion,
     *,
@@ -266,13 +275,15 @@ def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple
 
 def release_best(
     mechanism: HistogramTopK | UnlistedHistogram,
-    request: TopKRequest,
+    request: CountingRequest,
     table: Table,
     question: CountQuestion,
     why: str | None = None,
+    *,
+    k: int,
 ) -> Steps[TopItems]:
     """Release the best of a noisy histogram with what was counted; `why` says why not another way."""
-    counted = yield from count_with_noise(mechanism, request, table, question, k=request.k)
+    counted = yield from count_with_noise(mechanism, request, table, question, k=k)
     return TopItems(
         rows=_make_rows(counted),
         crossed=counted.top.crossed,
@@ -284,11 +295,16 @@ def release_best(
 
 
 def release_above(
-    mechanism: HistogramTopK | UnlistedHistogram, request: AboveRequest, table: Table, question: CountQuestion
+    mechanism: HistogramTopK | UnlistedHistogram,
+    request: CountingRequest,
+    table: Table,
+    question: CountQuestion,
+    *,
+    threshold: float,
 ) -> Steps[AboveItems]:
     """Release whatever of a noisy histogram reaches the threshold, in the order of the domain."""
     counted = yield from count_with_noise(mechanism, request, table, question, k=None)
-    threshold, said = float(to_fraction(request.threshold)), counted.said
+    said = counted.said
     return AboveItems(
         rows=tuple(
             AboveItem(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast, final
 
@@ -24,8 +25,8 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import Pure
-from sordino.data import NumberQuestion, prepare_numbers
+from sordino.cost import Pure, compose
+from sordino.data import Counts, Domain, NumberQuestion, prepare_groups, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
@@ -43,11 +44,11 @@ from sordino.estimators import (
 from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
-from sordino.mechanisms import LaplaceMechanism
+from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
+from sordino.releases import UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
 from sordino.session.column_figures import Estimator, Searching, adapt
-from sordino.session.found_groups import find_and_release
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     R,
@@ -55,6 +56,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    check_account,
     checked_bounds,
     checked_later,
     is_unlisted,
@@ -573,7 +575,7 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
         return ClippedVariance(size_is_public=self.has_public_size(table), **self.options(table))
 
 
-# ---- bounded -----------------------------------------------------------------------------------------------
+# ---- bounded -------------------------------------------------------------------------------------
 
 
 _CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
@@ -622,3 +624,85 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
             "drops or groups rows, a column of whole numbers that a table of PostgreSQL or DuckDB declares "
             f"NOT NULL), but {reason}. Ask for the sum with bounds, or for the mean without."
         )
+
+
+# ---- groups that nobody listed -------------------------------------------------------------------
+# Figures of groups that nobody listed: they are found first, then each is released as if it were
+# listed.
+# Claim: epsilon of the search and that of the figures add up, and the failure of the search is
+# the delta that the domain states (docs/proofs/groups.md).
+
+
+def find_and_release(
+    request: ColumnRequest[Any],
+    table: Table,
+    question: NumberQuestion,
+    estimator: Estimator,
+    detail: dict[str, Any],
+) -> Steps[Groups]:
+    """Find groups, at most `most_groups`, and release the figures of those.
+
+    Parameters
+    ----------
+    request : ColumnRequest
+        What is asked for.
+    table : Table
+        What is public about the table.
+    question : NumberQuestion
+        About groups that nobody listed.
+    estimator : Estimator
+        What releases the figure of a group.
+    detail : dict
+        What the ledger keeps.
+    """
+    check_account(request.name, table)
+    domain = cast("Domain", question.domain)
+    units = prepare_groups(
+        table.source,
+        table.unit,
+        by=cast("str", request.by),
+        domain=domain,
+        groups_per_unit=request.groups_per_unit,
+        where=request.where,
+        # Of its own: in which groups a unit counts is chosen anew among those that are found.
+        salt=table.salt(),
+    )
+    finder = UnlistedHistogram(
+        epsilon=request.epsilon_to_find,
+        delta=cast("Fraction", domain.delta),
+        sensitivity=units.sensitivity,
+        least=domain.least,
+        k=request.most_groups,
+    )
+    # What the figures cost hangs on the groups of a unit, not on which ones or how many are found.
+    figures = TableNumbers(
+        estimator=estimator,
+        adjacency=table.unit.adjacency,
+        labels=(),
+        groups_per_unit=request.count_parts(table),
+        shared=request.build_count(table),
+    )
+
+    charged = yield Reservation((finder, figures), detail, domain)
+    counts: Counts = charged.read(units)
+    found: UnlistedCounts = charged.release(finder, counts.values, labels=counts.labels)
+    # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by now.
+    if not found.labels:
+        return Groups(
+            rows=(),
+            budgets=figures.budgets,
+            label_threshold=finder.threshold,
+            mechanism=(finder,),
+            cost=found.cost,
+            simulated=found.simulated,
+        )
+    among = question.among(found.labels)
+    numbers = charged.read(figures.read(among))
+    released: Groups = charged.release(replace(figures, labels=tuple(among.groups)), numbers)
+    measuring = released.mechanism
+    return replace(
+        released,
+        label_threshold=finder.threshold,
+        mechanism=(finder, *(measuring if isinstance(measuring, tuple) else (measuring,))),
+        cost=compose(found.cost, released.cost),
+    )

@@ -44,7 +44,7 @@ class releases(Generic[P, R]):  # noqa: N801 - it stands where `property` would
     @overload
     def __get__(self, owner: object, kind: object = None) -> Callable[P, R]: ...
 
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
+    def __get__(self, owner: object, kind: object = None) -> Any:
         """Return the method, bound to a session as methods are."""
         if self._method is None:
             self._method = _write_method(self.request)

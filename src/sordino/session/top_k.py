@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal, cast, final
+
+import numpy as np
 
 from sordino.constraints import (
     COUNT,
@@ -21,14 +24,27 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import ZCDP, Cost, Pure, compose
-from sordino.data import CountQuestion
+from sordino.data import CountQuestion, Counts, Domain
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
-from sordino.estimators.rows import share_confidence
-from sordino.mechanisms import HybridTopK, NoisyTopK
-from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, choose_rho, find_terms, measure
+from sordino.estimators.rows import find_unclear, share_confidence
+from sordino.mechanisms import HybridTopK, LimitedTopK, NoisyTopK, UnlistedTopK
+from sordino.plan import choose_unlisted
+from sordino.plan.unlisted import Way
+from sordino.releases import UnlistedTop
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure
+from sordino.session.noisy_histogram import (
+    build_listed,
+    build_unlisted,
+    check_bounded,
+    count_items_of_a_unit,
+    find_histogram_rho,
+    find_histogram_terms,
+    release_best,
+)
 from sordino.session.request import (
     CONFIDENCE,
+    LISTED,
     SIMULTANEOUS_MEANS,
     R,
     Request,
@@ -36,18 +52,18 @@ from sordino.session.request import (
     Steps,
     Table,
     ask_items,
+    check_account,
     check_listable,
     check_measurable,
     checked_later,
+    find_items,
     is_unlisted,
     not_listed,
     places,
     size_of,
 )
-from sordino.session.results import TopItems, build_top
+from sordino.session.results import TopItem, TopItems, build_top
 from sordino.session.selection_noise import choose_selection, select_fewer
-from sordino.session.top_histogram import is_by_histogram, release_by_histogram
-from sordino.session.top_unlisted import release_unlisted
 
 
 class SelectionRequest(Request[R]):
@@ -326,3 +342,310 @@ class TopKRequest(SelectionRequest[TopItems]):
         # A list of k items leaves nobody but the threshold: less noise, where counts move both ways.
         alone = size if size == self.k and unlisted is None else None
         return HybridTopK(threshold=threshold, candidates=alone, **chosen)
+
+
+# ---- the best of a noisy histogram ---------------------------------------------------------------
+# A top-k from a noisy histogram: where a unit has few items, one release chooses and measures.
+# Which of the two ways is taken follows from public numbers. Proof of the guarantee and of the
+# intervals, and where the rule comes from: docs/proofs/histogram-top-k.md.
+
+
+# Rounds in which the factor below settles to a few digits, from whatever start.
+_ROUNDS = 20
+
+
+def is_by_histogram(request: TopKRequest, table: Table, question: CountQuestion) -> bool:
+    """Tell whether a top-k is the best of a noisy histogram: because it was asked for, or by the rule.
+
+    Raises
+    ------
+    InvalidParameter
+        If it was asked for, and there is none with these parameters.
+    """
+    if request.method == "histogram":
+        _check_histogram(request, question)
+        return True
+    # A noise of the selection that is asked for by name is that of a list with gaps.
+    if request.method == "gaps" or request.noise is not None:
+        return False
+    most = count_items_of_a_unit(table, question)
+    if most is None:
+        return False
+    noise, epsilon = request.measure_noise, to_fraction(request.epsilon)
+    try:
+        terms = find_histogram_terms("top_k.measure_noise", noise, epsilon, table, question)
+    except InvalidParameter:
+        # There is no such histogram. What a selection cannot have either is said there.
+        return False
+    if noise == "laplace":
+        terms = None
+    return prefer_histogram(
+        request.k,
+        most=most,
+        size=size_of(question.domain),
+        share=float(request.share),
+        replaced=table.unit.adjacency == "replace-one",
+        of_rho=None if terms is None else find_share_of_rho(terms, epsilon, request.share),
+    )
+
+
+def find_share_of_rho(terms: Terms, epsilon: Fraction, share: Fraction) -> float | None:
+    """Return which share of the rho a selection has that has a share of the epsilon; None without a rho.
+
+    A rho grows with the square of epsilon, so half of the epsilon is a fourth of the rho.
+    """
+    rho, selected = (terms.find_rho(Pure(epsilon=part * epsilon)) for part in (Fraction(1), share))
+    return None if rho is None or selected is None else float(selected / rho)
+
+
+def prefer_histogram(
+    k: int, *, most: int, size: int | None, share: float, replaced: bool, of_rho: float | None
+) -> bool:
+    """Tell whether the noise of a histogram confuses items less than that of a selection of `k`.
+
+    Parameters
+    ----------
+    k : int
+        How many items.
+    most : int
+        How many items a unit counts for at most.
+    size : int or None
+        Public number of items; None where it is not known yet.
+    share : float
+        Share of the budget that a selection would have, before a measurement.
+    replaced : bool
+        Whether neighbors differ by a unit that is replaced.
+    of_rho : float or None
+        Where the account pays for Gaussian and Gumbel noise: the selection's share of the rho.
+    """
+    # How rare an error is that matters, in nats: of that order is the share of items that can be confused.
+    depth = max(1.0, math.log(size / k)) if size is not None else 1.0
+    if of_rho is not None:
+        return most <= depth * k / ((8 if replaced else 16) * of_rho)
+    # Two-sided noise on both of two items has a heavier difference than one-sided noise of the same rate.
+    factor = 1.0
+    for _ in range(_ROUNDS):
+        factor = 1 + math.log1p(factor * depth / 2) / depth
+    return k / (share * most) >= factor
+
+
+def _check_histogram(request: TopKRequest, question: CountQuestion) -> None:
+    """Refuse a histogram with parameters that it cannot have."""
+    if request.noise is not None:
+        raise InvalidParameter(
+            f"top_k.noise must not be given with method 'histogram'; got {request.noise!r}. Its noise is "
+            "that of the measurement: give measure_noise."
+        )
+    check_bounded("top_k", question)
+
+
+def release_by_histogram(request: TopKRequest, table: Table, question: CountQuestion) -> Steps[TopItems]:
+    """Count all items with noise, and release the best of them with what was counted."""
+    epsilon = to_fraction(request.epsilon)
+    rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
+    mechanism = build_listed(question, epsilon, rho, k=request.k, threshold=request.threshold)
+    return (yield from release_best(mechanism, request, table, question, k=request.k))
+
+
+# ---- labels that nobody listed -------------------------------------------------------------------
+# The labels that the most units touch, where nobody lists the labels: they are found, or stay
+# unknown.
+# Claim: what is selected, or counted, is private but for a failure of the delta that the domain
+# states (docs/proofs/unlisted.md). What was selected is measured with noise of its own.
+# Which way is taken follows from public numbers, and is said: `plan.choose_unlisted`.
+
+
+Selection = UnlistedTopK | LimitedTopK
+
+_BEST = 10
+"""Of units with any number of labels so many times k counts compete."""
+_AS_ASKED = "Asked for by name."
+_UNBOUNDED = "The one way where nothing bounds how many labels a unit counts for."
+
+
+def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
+    """Find labels, at most k, with what is said of their counts."""
+    check_account("top_k", table)
+    _check_request(request)
+    unbounded = table.unit.column is not None and table.unit.max_rows is None
+    best = _BEST * request.k if unbounded else None
+    question = find_items(table, request.item, request.domain, request.where, best=best)
+    domain, epsilon = cast("Domain", question.domain), to_fraction(request.epsilon)
+    delta = cast("Fraction", domain.delta)
+    if best is not None:
+        _check_unbounded(request)
+        _check_ways(request, ("one-sided",))
+        limited = LimitedTopK(
+            k=request.k,
+            best=best,
+            epsilon=epsilon * request.share,
+            delta=delta,
+            sensitivity=question.sensitivity,
+            least=domain.least,
+        )
+        return (yield from _select_and_measure(request, table, question, limited, _UNBOUNDED))
+    ways, why = _list_ways(request)
+    _check_ways(request, ways)
+    if ways != ("one-sided",):
+        rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
+        found = choose_unlisted(
+            k=request.k,
+            labels=cast("int", count_items_of_a_unit(table, question)),
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            adjacency=table.unit.adjacency,
+            least=domain.least,
+            kth_count=request.kth_count,
+            share=request.share,
+            among=ways,
+        )
+        way, why = found.alternatives[0].way, why or found.why
+        if way != "one-sided":
+            counts = build_unlisted(
+                question, epsilon, rho if way == "gaussian" else None, threshold=request.threshold
+            )
+            return (yield from release_best(counts, request, table, question, why, k=request.k))
+    select = UnlistedTopK(
+        k=request.k,
+        epsilon=epsilon * request.share,
+        delta=delta,
+        sensitivity=question.sensitivity,
+        least=domain.least,
+        noise="laplace" if request.noise == "laplace" else "exponential",
+        above=request.threshold,
+    )
+    return (yield from _select_and_measure(request, table, question, select, why))
+
+
+# ---- which way -----------------------------------------------------------------------------------
+
+
+def _list_ways(request: TopKRequest) -> tuple[tuple[Way, ...], str | None]:
+    """Return the ways that were not ruled out by name, and why if no other reason is needed."""
+    if request.method == "gaps" or request.noise is not None:
+        return ("one-sided",), _AS_ASKED
+    counting: tuple[Way, ...] = ("laplace", "gaussian")
+    if request.measure_noise is not None:
+        counting = (request.measure_noise,)
+    if request.method == "histogram" or request.measure_noise == "gaussian":
+        # What was selected is measured with Laplace noise alone.
+        return counting, None if len(counting) > 1 else _AS_ASKED
+    return ("one-sided", *counting), None
+
+
+def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
+    """Refuse a guess of the counts where there is one way alone, and Gaussian noise in the way without it."""
+    if ways == ("one-sided",) and request.measure_noise == "gaussian":
+        raise InvalidParameter(
+            "top_k.measure_noise must be laplace where nobody listed the labels and they are selected with "
+            "gaps; got 'gaussian'. Leave out method and noise, and give max_rows: Gaussian noise counts all."
+        )
+    if request.kth_count is not None and len(ways) == 1:
+        raise InvalidParameter(
+            f"top_k.kth_count must not be given where one way is left to find labels; got "
+            f"{request.kth_count!r} beside method, noise, measure_noise, or no max_rows."
+        )
+
+
+def _check_request(request: TopKRequest) -> None:
+    """Refuse what a search for labels has not."""
+    for name, given, why in (
+        ("noise", "gumbel" if request.noise == "gumbel" else None, "a threshold is part of the search"),
+        (
+            "noise",
+            request.noise if request.method == "histogram" else None,
+            "a histogram has the noise of its measurement, measure_noise",
+        ),
+    ):
+        if given is not None:
+            raise InvalidParameter(
+                f"top_k.{name} must not be {given!r} where nobody listed the labels (Domain.unlisted, "
+                f"--unlisted), because {why}."
+            )
+
+
+def _check_unbounded(request: TopKRequest) -> None:
+    """Refuse what is not there for units with any number of labels."""
+    for name, given in (
+        ("threshold", request.threshold),
+        ("noise", request.noise if request.noise == "laplace" else None),
+        ("method", request.method if request.method == "histogram" else None),
+    ):
+        if given is not None:
+            raise InvalidParameter(
+                f"top_k.{name} must not be given where nobody listed the labels and nothing bounds how many "
+                "a unit counts for. Give max_rows, which may be generous."
+            )
+
+
+# ---- a selection, then a measurement -------------------------------------------------------------
+
+
+def _select_and_measure(
+    request: TopKRequest, table: Table, question: CountQuestion, select: Selection, why: str | None
+) -> Steps[TopItems]:
+    """Select with gaps, then measure what was found unless all of epsilon has searched."""
+    # Said before the charge: a place is held for each of the k, whatever is found.
+    if request.k > LISTED:
+        raise InvalidParameter(
+            f"top_k.k must be at most {LISTED} where a selection finds the labels; got {request.k}."
+        )
+    rest = to_fraction(request.epsilon) * (1 - request.share)
+    # How many are found is known only after the charge; a measurement of any number of them must be possible.
+    if rest:
+        check_measurable("top_k", question, rest, request.k)
+
+    charged = yield Reservation(
+        (select, Pure(epsilon=rest)) if rest else (select,), request.detail(), question.domain
+    )
+    counts: Counts = charged.read(question)
+    top: UnlistedTop = charged.release(select, counts.values, labels=counts.labels)
+    found = len(top.labels)
+    # Without a bound on units the threshold hangs on a count, and is no public number.
+    threshold = select.threshold if isinstance(select, UnlistedTopK) else None
+    # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
+    if not found or not rest:
+        return TopItems(
+            rows=_name_rows(top),
+            confidence=CONFIDENCE,
+            together=CONFIDENCE,
+            mechanism=(select,),
+            cost=top.cost,
+            crossed=top.crossed,
+            label_threshold=threshold,
+            why=why,
+            simulated=top.simulated,
+        )
+    return build_top(
+        top,
+        charged.release(measure(question, rest, None, found), counts.of(top.labels)),
+        top.labels,
+        crossed=top.crossed,
+        simultaneous=request.simultaneous,
+        capped=table.unit.max_rows is not None,
+        label_threshold=threshold,
+        why=why,
+    )
+
+
+def _name_rows(top: UnlistedTop) -> tuple[TopItem, ...]:
+    """Return rows of which nothing was measured: only gaps say anything of their counts."""
+    unclear = find_unclear(top, None, confidence=CONFIDENCE)
+    return tuple(
+        TopItem(
+            rank=rank + 1,
+            item=label,
+            # Down to a threshold that ended the list; else nothing says how high it lies.
+            estimate=None if np.isnan(top.estimates[rank]) else float(top.estimates[rank]),
+            low=None,
+            high=None,
+            gap=float(top.gaps[rank]),
+            true_low=None,
+            true_high=None,
+            measured=None,
+            combined=None,
+            order_unclear=unclear[rank],
+        )
+        for rank, label in enumerate(top.labels)
+    )
