@@ -396,9 +396,9 @@ def test_input_without_end_is_refused_or_read_in_bounded_memory(which, sordino, 
 
 def test_what_is_held_would_be_seen(sordino, monkeypatch):
     """Broken twin: an answer that is too long is kept."""
-    from sordino.data.csv.answer_lines import _Lines
+    from sordino.data.csv.answer_lines import _AnswerLines
 
-    monkeypatch.setattr(_Lines, "_keep", lambda self, rest: self._rest.extend(rest))
+    monkeypatch.setattr(_AnswerLines, "_keep", lambda self, rest: self._rest.extend(rest))
     with pytest.raises(AssertionError, match="MiB"):
         test_input_without_end_is_refused_or_read_in_bounded_memory(
             "an answer without end", sordino, monkeypatch

@@ -18,7 +18,7 @@ import pytest
 import sordino as sd
 from sordino import cli
 from sordino.cli import init, study as command
-from sordino.cli.init import _read_value
+from sordino.cli.init import _read_asked_value
 from sordino.data import CsvFormat
 from sordino.ledger import Charge
 from sordino.study.kinds import find_kind, list_kinds, list_required
@@ -350,7 +350,7 @@ def test_a_password_is_not_written_down(sordino, shop, monkeypatch):
     [("10", 10), ("1e6", 1e6), ("0.25, 0.5", [0.25, 0.5]), ("none", "none"), ("[1, 2]", [1, 2]), ("x y", "x y")],
 )  # fmt: skip
 def test_answers_are_numbers_lists_or_texts(answer, value):
-    assert _read_value(answer) == value
+    assert _read_asked_value(answer) == value
 
 
 ANSWERS = [

@@ -484,5 +484,5 @@ def test_numbers_of_python_are_convicted(tmp_path, monkeypatch):
     form = CsvFormat(types={"user": "text"})
     assert rows_of(open_source(path, csv=form)) == Counter([("1.50",), ("9" * 5000,)])
     monkeypatch.setattr(json_lines, "_DECODER", json.JSONDecoder())
-    monkeypatch.setattr(json_lines, "_write_text", lambda value: str(value).encode())
+    monkeypatch.setattr(json_lines, "_write_json_text", lambda value: str(value).encode())
     assert rows_of(open_source(path, csv=form)) != Counter([("1.50",), ("9" * 5000,)])

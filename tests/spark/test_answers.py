@@ -166,7 +166,7 @@ def test_a_wrong_logarithm_moves_no_number(monkeypatch, proposed):
 
 
 def test_a_proposal_that_nobody_checks_is_convicted(monkeypatch):
-    monkeypatch.setattr(spark_sql, "_check", lambda _: "near IS NOT NULL")
+    monkeypatch.setattr(spark_sql, "_is_near", lambda _: "near IS NOT NULL")
     with pytest.raises(AssertionError):
         test_a_wrong_logarithm_moves_no_number(monkeypatch, "1")
 

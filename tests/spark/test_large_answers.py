@@ -121,7 +121,7 @@ def test_the_longest_labels_that_are_not_refused_arrive(small):
 
 def test_twice_as_many_long_labels_would_fail_after_the_charge(small, monkeypatch):
     best = 2 * find_most(rank, small, 100)
-    monkeypatch.setattr("sordino.data.sources.spark._read_limit", lambda _: None)
+    monkeypatch.setattr("sordino.data.sources.spark._read_spark_limit", lambda _: None)
     question = rank(small, best)
     with pytest.raises(sd.SordinoError, match="could not finish"):
         question.run()
@@ -130,7 +130,7 @@ def test_twice_as_many_long_labels_would_fail_after_the_charge(small, monkeypatc
 def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
     """So that the law above can tell: without the refusal the rows decide how a release ends."""
     monkeypatch.setattr("sordino.data.sources.spark.SparkBackend.limit", None)
-    monkeypatch.setattr("sordino.data.sources.spark._read_limit", lambda _: None)
+    monkeypatch.setattr("sordino.data.sources.spark._read_spark_limit", lambda _: None)
     question = count(small, 4 * SIZE // 24)
     with pytest.raises(sd.SordinoError, match="could not finish"):
         question.run()
@@ -141,7 +141,7 @@ def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
     [("1g", 1 << 30), ("512M", 512 << 20), ("1024", 1024), ("2tb", 2 << 40), ("64 k", 1 << 30), ("0", None)],
 )
 def test_sizes_are_read_as_spark_writes_them(written, size):
-    from sordino.data.sources.spark import _read_limit
+    from sordino.data.sources.spark import _read_spark_limit
 
     class Conf:
         def get(self, name, usual):
@@ -152,13 +152,13 @@ def test_sizes_are_read_as_spark_writes_them(written, size):
 
     # A session of Spark Connect knows no context.
     Made.__module__ = "pyspark.sql.connect.session"
-    found = _read_limit(Made())
+    found = _read_spark_limit(Made())
     assert (None if found is None else found.size) == size
 
 
 def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
     """A session may be built with another size over a context that runs already."""
-    from sordino.data.sources.spark import _read_limit
+    from sordino.data.sources.spark import _read_spark_limit
 
     def told(size):
         return type("Conf", (), {"get": lambda _self, name, usual: size if name == SETTING else usual})()
@@ -167,23 +167,23 @@ def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
         of = type("Context", (), {"getConf": lambda _self: told(context)})()
         return type("Session", (), {"conf": told(session), "sparkContext": of})()
 
-    assert _read_limit(made("0", "200000")).size == 200_000
-    assert _read_limit(made("8g", "1g")).size == 1 << 30
-    assert _read_limit(made("1g", "0")).size == 1 << 30
-    assert _read_limit(made("0", "0")) is None
+    assert _read_spark_limit(made("0", "200000")).size == 200_000
+    assert _read_spark_limit(made("8g", "1g")).size == 1 << 30
+    assert _read_spark_limit(made("1g", "0")).size == 1 << 30
+    assert _read_spark_limit(made("0", "0")) is None
 
 
 def test_a_server_that_does_not_tell_is_taken_for_a_usual_one():
     from pyspark.errors import PySparkException
 
-    from sordino.data.sources.spark import _read_limit
+    from sordino.data.sources.spark import _read_spark_limit
 
     class Conf:
         def get(self, _name, _usual):
             raise PySparkException("no")
 
     made = type("Session", (), {"conf": Conf(), "__module__": "pyspark.sql.connect.session"})
-    assert _read_limit(made()).size == 1 << 30
+    assert _read_spark_limit(made()).size == 1 << 30
 
 
 def test_a_usual_server_takes_a_gigabyte():

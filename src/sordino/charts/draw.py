@@ -48,7 +48,7 @@ def make_chart(figure: Figure) -> alt.Chart | alt.LayerChart:
     >>> type(make_chart(figure)).__name__
     'LayerChart'
     """
-    chart: Any = _load("altair").Chart.from_dict(build_spec(figure))
+    chart: Any = _load_renderer("altair").Chart.from_dict(build_spec(figure))
     return chart  # type: ignore[no-any-return]
 
 
@@ -85,7 +85,7 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
         label_name=f"@{len(texts) + 1}" if figure.label_name else "",
         room=max(map(measure, texts), default=0),
     )
-    drawn = _load("vl_convert").vegalite_to_svg(
+    drawn = _load_renderer("vl_convert").vegalite_to_svg(
         vl_spec={**build_spec(masked), "background": None},
         # Nothing is fetched, whatever a specification says.
         allowed_base_urls=[],
@@ -105,7 +105,7 @@ def _dress(svg: str, texts: Sequence[str], named_by: str) -> str:
     return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{named}'
 
 
-def _load(name: str) -> Any:
+def _load_renderer(name: str) -> Any:
     """Return a library that need not be installed."""
     try:
         return import_module(name)

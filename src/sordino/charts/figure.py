@@ -122,14 +122,14 @@ def read_figure(
     notes : sequence of str, optional
         What stands above the picture.
     """
-    found = _find_name(rows, _VALUES) or _find_number(rows)
+    found = _find_name(rows, _VALUES) or _find_row_number(rows)
     label = _find_name(rows, _LABELS)
     many = len(rows) > MOST_MARKS and label is None and found is not None
     value_name = shorten(value_name or _say_name(found), _MOST_TITLE)
     label_name = shorten(label_name or label or "", _MOST_TITLE)
     if many and found is not None:
         numbers = [number for row in rows if (number := as_drawn(row.get(found))) is not None]
-        return replace(_count_values(numbers, value_name), notes=_fold(notes))
+        return replace(_count_values(numbers, value_name), notes=_fold_label(notes))
     if _is_curve(rows):
         form: Form = "curve"
     elif found is None:
@@ -146,7 +146,7 @@ def read_figure(
         line=as_drawn(line),
         value_name=value_name,
         label_name=label_name,
-        notes=_fold(notes),
+        notes=_fold_label(notes),
     )
 
 
@@ -164,7 +164,7 @@ def find_true_ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
     return (None, None) if row.get("clip") is not None or row.get("clip_high") is not None else (low, high)
 
 
-def _fold(notes: Sequence[str]) -> tuple[str, ...]:
+def _fold_label(notes: Sequence[str]) -> tuple[str, ...]:
     """Return sentences as lines that fit above a picture."""
     return tuple(line for note in notes for line in wrap(escape_controls(note), _MOST_NOTE)[:_NOTE_LINES])
 
@@ -223,7 +223,7 @@ def _find_name(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str |
     return next((name for name in names if any(row.get(name) is not None for row in rows)), None)
 
 
-def _find_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
+def _find_row_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the first name under which every row has a number; some releases call their figure otherwise."""
     names = [name for name in (rows[0] if rows else ()) if name not in (*_LABELS, "rank", "q")]
     return next((name for name in names if all(as_number(row.get(name)) is not None for row in rows)), None)

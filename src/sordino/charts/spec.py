@@ -102,7 +102,7 @@ def _draw_rows(figure: Figure) -> Spec:
     bars = figure.form == "bars"
     # Several figures are compared by their distance from zero; a single one with its own interval alone.
     from_zero = bars or (len(values) > 1 and min(numbers, default=0.0) >= 0)
-    least, most = _find_range(numbers, from_zero=from_zero)
+    least, most = _find_axis_range(numbers, from_zero=from_zero)
     rows, across = _place_labels(figure), _place_numbers(figure, least, most)
     bar = {"type": "bar", "color": FILL, "height": 16}
     dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 70}
@@ -115,7 +115,7 @@ def _draw_rows(figure: Figure) -> Spec:
         return _draw_names(figure)
     # A whisker lies over its bar, and under its dot.
     layers = [*valued, *whiskers] if bars else [*whiskers, *valued]
-    layers += _draw_line(figure.line, "x", across)
+    layers += _draw_chart_line(figure.line, "x", across)
     return {"height": {"step": _ROW}, "layer": layers}
 
 
@@ -130,7 +130,7 @@ def _list_known(mark: Mark) -> Spec:
     return {"label": mark.label} | {name: number for name, number in known.items() if number is not None}
 
 
-def _find_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]:
+def _find_axis_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]:
     """Return the ends of an axis, with room for arrows."""
     least, most = min(numbers, default=0.0), max(numbers, default=1.0)
     if from_zero:
@@ -224,7 +224,7 @@ def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, ac
     return [*_list_layer(lines, line, reach), *_list_layer(ends, stroke, place)]
 
 
-def _draw_line(line: float | None, axis: str, place: Spec) -> list[Spec]:
+def _draw_chart_line(line: float | None, axis: str, place: Spec) -> list[Spec]:
     """Return a dashed line at a public number; none if there is none."""
     dashes = {"type": "rule", "color": LINE, "strokeDash": [5, 4], "strokeWidth": 2}
     return [] if line is None else _list_layer([{"line": line}], dashes, {axis: {**place, "field": "line"}})
@@ -331,6 +331,6 @@ def _draw_steps(figure: Figure) -> Spec:
     layers = [
         *_list_layer(values, area, place),
         *_list_layer(values, stairs, place),
-        *_draw_line(figure.line, "y", up),
+        *_draw_chart_line(figure.line, "y", up),
     ]
     return {"height": _TALL, "layer": layers}

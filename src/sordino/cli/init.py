@@ -118,7 +118,7 @@ def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, 
     say("Columns: " + ", ".join(f"{column} ({name_type(kind)})" for column, kind in opened.columns.items()))
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
-    say(f"  {_say_odds(epsilon)}")
+    say(f"  {_say_study_odds(epsilon)}")
     ledger = _ask("File of the ledger", str, "budget.db")
     account = _ask("Account of it that pays", str, name)
     _offer_account(folder, ledger, account, unit, source)
@@ -142,7 +142,9 @@ def _ask_unit(opened: Source) -> dict[str, Any]:
     if column is None:
         return {"row": True}
     most = _ask(
-        "How many rows of one of them count at most", lambda answer: COUNT("It", _read_value(answer)), "1"
+        "How many rows of one of them count at most",
+        lambda answer: COUNT("It", _read_asked_value(answer)),
+        "1",
     )
     return {"column": column, "max_rows": most}
 
@@ -152,7 +154,7 @@ def _read_epsilon(answer: str) -> Fraction:
     return value
 
 
-def _say_odds(epsilon: Fraction) -> str:
+def _say_study_odds(epsilon: Fraction) -> str:
     return say_odds_of(Pure(epsilon=epsilon), None)
 
 
@@ -175,7 +177,7 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
         budget = Budget(epsilon=_read_epsilon(answer))
         whom = PrivacyUnit.row() if "row" in unit else PrivacyUnit(unit["column"])
         Ledger.create(url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source)
-        say(f"  All runs together: {_say_odds(cast('Fraction', budget.epsilon))}")
+        say(f"  All runs together: {_say_study_odds(cast('Fraction', budget.epsilon))}")
 
     _ask("Make it now? Its budget as an epsilon; or no", make, "no")
 
@@ -274,7 +276,7 @@ def _reader_of(parameter: str, opened: Source, folder: Path) -> Callable[[str], 
         return read_column
     if parameter == "domain":
         return lambda answer: _read_domain(answer, folder)
-    return _read_value
+    return _read_asked_value
 
 
 def _read_domain(answer: str, folder: Path) -> Any:
@@ -287,7 +289,7 @@ def _read_domain(answer: str, folder: Path) -> Any:
     return labels
 
 
-def _read_value(answer: str) -> Any:
+def _read_asked_value(answer: str) -> Any:
     """Return a number, or several, or a text."""
     for written in (answer, f"[{answer}]"):
         try:

@@ -140,7 +140,7 @@ def init(wanted: AccountOptions) -> None:
 @FORMAT
 def show(url: str, account: str, form: str | None) -> None:
     """Show what an account may spend, what it spent, and on what."""
-    _write_account(Ledger.open(url, account=account), form, charges=True)
+    _write_account_lines(Ledger.open(url, account=account), form, charges=True)
 
 
 @ledger.command()
@@ -291,7 +291,7 @@ def grant(
     require_consent("The epsilon of a share", worth, MOST_BUDGET, given=consent)
     pure = epsilon if of_renyi else None
     made = opened.grant(child, amount, pure=pure, failures=Fraction(0) if failures is None else failures)
-    _write_account(made, form, charges=False)
+    _write_account_lines(made, form, charges=False)
 
 
 @ledger.command()
@@ -322,7 +322,7 @@ def convert(
     budget = Budget(epsilon=epsilon, delta=delta, failures=failures)
     require_consent("--epsilon", epsilon, MOST_BUDGET, given=consent)
     require_small_delta(delta, None, given=consent)
-    _write_account(Ledger.open(url, account=account).convert(into, budget), form, charges=False)
+    _write_account_lines(Ledger.open(url, account=account).convert(into, budget), form, charges=False)
 
 
 @ledger.command("void-reservation")
@@ -391,7 +391,7 @@ def _create_account(wanted: AccountOptions) -> None:
         adjacency=wanted.adjacency,
         source=wanted.source,
     )
-    _write_account(made, wanted.form, charges=False)
+    _write_account_lines(made, wanted.form, charges=False)
 
 
 def _check_consent(wanted: AccountOptions) -> None:
@@ -429,7 +429,7 @@ def _check_source(wanted: AccountOptions) -> None:
         source.label_index(wanted.unit, "--unit")
 
 
-def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
+def _write_account_lines(opened: Ledger, form: str | None, *, charges: bool) -> None:
     # Only who looks at an account needs its words.
     from sordino.report.spent import say_promise
 

@@ -235,7 +235,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     entropy = choose_entropy(run)
     file = _open_marker_file(path, test, csv)
     if run.dry_run:
-        _write_plan(test, run)
+        _write_panel_plan(test, run)
         return
     if not is_quiet(run.quiet):
         say(NO_PLINK_COUNT if test.plink else NO_COUNT)
@@ -249,7 +249,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     test = _reach_goal(test, candidates, run)
     method = choose_marker_method(test, candidates, test.k)
     if method.success < LEAST_SUCCESS and not test.force:
-        raise InvalidParameter(_refuse(test, method))
+        raise InvalidParameter(_refuse_markers(test, method))
     detail = {
         "statistic": TDT,
         "b": test.b,
@@ -361,7 +361,7 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
     return replace(test, epsilon=confirm_epsilon(found, run))
 
 
-def _write_plan(test: MarkerTest, run: RunOptions) -> None:
+def _write_panel_plan(test: MarkerTest, run: RunOptions) -> None:
     """Write what a selection of so many markers as --like-rows says would cost, and how often it is right."""
     from sordino.session.plans.scores import describe_success
 
@@ -439,7 +439,7 @@ def _say_what(test: MarkerTest, method: Method) -> str:
     return f"the {first}{some} markers are the {some} best of {method.markers}, in their order"
 
 
-def _refuse(test: MarkerTest, method: Method) -> str:
+def _refuse_markers(test: MarkerTest, method: Method) -> str:
     """Return the sentences that refuse a release which would hardly be right."""
     smaller = ["a smaller -k"] if test.k > 1 else []
     helps = ["A larger epsilon", *smaller, "fewer candidates by a preselection that is public"]

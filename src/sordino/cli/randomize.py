@@ -179,7 +179,7 @@ def randomize(
     if source == "-":
         refuse_shape(run)
     if run.goal is not None:
-        report = replace(report, epsilon=_find_epsilon(source, report, whom, csv, run))
+        report = replace(report, epsilon=_find_report_epsilon(source, report, whom, csv, run))
     reports = build_reports(
         whom,
         lower=report.lower,
@@ -194,7 +194,7 @@ def randomize(
     if run.form is not None and not run.dry_run:
         raise InvalidParameter("--format needs --dry-run: reports are written as CSV.")
     if run.dry_run:
-        _write_plan(source, report, whom, reports, unit, csv, run)
+        _write_report_plan(source, report, whom, reports, unit, csv, run)
         return
     writer = _ReportWriter(report.column, reports, run.output)
     receipt: Receipt | None
@@ -226,7 +226,7 @@ def randomize(
         say(SIMULATED)
 
 
-def _find_epsilon(
+def _find_report_epsilon(
     source: str, report: ReportOptions, whom: PrivacyUnit, csv: CsvOptions, run: RunOptions
 ) -> Fraction:
     """Return the smallest epsilon with which reports reach the goal."""
@@ -245,7 +245,7 @@ def _find_epsilon(
     return confirm_goal(plan, run)
 
 
-def _write_plan(
+def _write_report_plan(
     source: str,
     report: ReportOptions,
     whom: PrivacyUnit,

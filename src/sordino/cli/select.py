@@ -143,7 +143,7 @@ def select(
     form = make_csv_format(csv)
     file = open_scores(scores, score=score, label=choice.label, form=form)
     if run.dry_run:
-        _write_plan(scores, choice, mechanism, method, form, run, adjacency)
+        _write_selection_plan(scores, choice, mechanism, method, form, run, adjacency)
         return
     if not is_quiet(run.quiet):
         say(LOWEST)
@@ -220,7 +220,7 @@ def _find_epsilon(
     return confirm_epsilon(seek_epsilon(str(run.goal), build, ledger, choice.k, assumed), run)
 
 
-def _write_plan(
+def _write_selection_plan(
     scores: Path,
     choice: ChoiceOptions,
     mechanism: NoisyTopK | PermuteAndFlip | ExponentialMechanism,

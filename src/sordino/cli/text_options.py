@@ -143,7 +143,7 @@ NULL = click.option(
 )
 
 
-def _read_limit(_context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+def _read_size_option(_context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     return None if value is None else read_limit(parameter.opts[0], value)
 
 
@@ -156,13 +156,13 @@ DATE_FORMAT = click.option(
 )
 MEMORY_LIMIT = click.option(
     "--memory-limit",
-    callback=_read_limit,
+    callback=_read_size_option,
     metavar="SIZE",
     help="Memory that the engine may use, such as 2GB; beyond that it writes to a private folder.",
 )
 TEMP_LIMIT = click.option(
     "--temp-limit",
-    callback=_read_limit,
+    callback=_read_size_option,
     metavar="SIZE",
     help="Room that it may use there, such as 50GB; refused before the charge if less is free.",
 )

@@ -62,10 +62,10 @@ class Derivable:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> DerivedValue:
-        return _divide(self, other)
+        return _divide_figures(self, other)
 
     def __rtruediv__(self, other: Any) -> DerivedValue:
-        return _divide(other, self)
+        return _divide_figures(other, self)
 
     def __float__(self) -> float:
         """Return the figure alone: whoever goes on with it loses its noise out of sight."""
@@ -143,7 +143,7 @@ class DerivedValue(Derivable, Tabular):
             raise InvalidParameter(
                 "DerivedValue.interval_at needs a figure that was made of releases; got one made by hand."
             )
-        return _bound(self.made, wrong, planned=self.planned)
+        return _bound_figure(self.made, wrong, planned=self.planned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite, or no number, as None."""
@@ -288,7 +288,7 @@ def derive(
     if item is None:
         figure = _find_figure(release)
         if figure is None:
-            figure = _refuse(release)
+            figure = _refuse_figure(release)
         return _state(figure, confidence=level, planned=planned)
     whole = getattr(release, "result", release)
     grouped = {row.item: row.release for row in getattr(whole, "rows", ()) if hasattr(row, "release")}
@@ -357,7 +357,7 @@ def state(
     item: Any = None,
 ) -> DerivedValue:
     """Return a figure with its interval; `parts` are the releases and figures that it is made of."""
-    low, high = _bound(made, 1 - confidence, planned=planned)
+    low, high = _bound_figure(made, 1 - confidence, planned=planned)
     charges: dict[str, None] = {}
     for part in parts:
         receipt = getattr(part, "receipt", None)
@@ -408,7 +408,7 @@ class _Figure:
     part: Any
 
 
-def _bound(made: Made, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
+def _bound_figure(made: Made, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
     """Return the ends of the interval of a figure as floats; refuse a figure for which there are none."""
     try:
         low, high = made.bound(wrong, planned=planned)
@@ -454,7 +454,7 @@ def _find_figure(thing: Any) -> _Figure | None:
     return _Figure(read, read, level, planned=False, part=release)
 
 
-def _refuse(thing: Any) -> _Figure:
+def _refuse_figure(thing: Any) -> _Figure:
     rows = hasattr(getattr(thing, "result", thing), "rows")
     raise InvalidParameter(
         "derive.item must name one row of this release."
@@ -485,7 +485,7 @@ def _combine(first: Any, second: Any, times: Fraction | int, more: Fraction | in
     return _join(one.sum.times(times).plus(other.sum, more), one, other)
 
 
-def _divide(over: Any, under: Any) -> DerivedValue:
+def _divide_figures(over: Any, under: Any) -> DerivedValue:
     one, other = _find_figure(over), _find_figure(under)
     if one is None or other is None:
         refused: DerivedValue = _reject(over if one is None else under)
@@ -514,5 +514,5 @@ def _join(made: Made, one: _Figure, other: _Figure) -> DerivedValue:
 def _reject(thing: Any) -> Any:
     """Leave the operator to the other side, but say what is wrong with a release."""
     if isinstance(thing, Derivable):
-        return _refuse(thing)
+        return _refuse_figure(thing)
     return NotImplemented

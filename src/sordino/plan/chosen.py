@@ -168,7 +168,7 @@ class InverseTail:
         self._rate = float(law.rate) if law.name == "gumbel" else None
         if self._rate is not None:
             return
-        low, high = int(law.quantile(1e-12)), _find_far(law)
+        low, high = int(law.quantile(1e-12)), _find_far_count(law)
         # Where noise has very many steps, between some of these its tail is nearly straight in logarithms.
         reach = np.unique(np.geomspace(1, max(high, -low) + 1, _PLACES).astype(np.int64))
         places = np.unique(np.concatenate([-reach, [0], reach, np.arange(-_PLACES, _PLACES)]))
@@ -187,7 +187,7 @@ class InverseTail:
         return np.interp(depths, self._depths, self._places)
 
 
-def _find_far(law: Any) -> int:
+def _find_far_count(law: Any) -> int:
     """Return a noise that hardly any draw exceeds."""
     high = max(1, int(law.quantile(1 - 1e-6)))
     while float(law.sf(np.array([high]))[0]) > _FARTHEST:

@@ -53,7 +53,7 @@ def check_account(account: Any) -> None:
 def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
     """Return the section on an account."""
     spending, measure = _list_spending(account), str(account.get("measure", "epsilon"))
-    limit, spent, left = (_read(account, name) for name in ("limit", "spent", "remaining"))
+    limit, spent, left = (_read_account(account, name) for name in ("limit", "spent", "remaining"))
     share = 100 * spent / limit if limit else 100.0
     shares = account.get("shares")
     granted = shares if isinstance(shares, Mapping) else {}
@@ -86,7 +86,7 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
     ]
 
 
-def _read(account: Mapping[str, Any], name: str) -> float:
+def _read_account(account: Mapping[str, Any], name: str) -> float:
     return _number(account.get(name))
 
 

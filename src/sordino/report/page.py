@@ -105,11 +105,11 @@ def make_report(
         element(
             "header", element("h1", quote(heading)), *_write_about(paragraphs), *_write_summary(told, account)
         ),
-        _write_section("Results", [write_result(one, number) for number, one in enumerate(told, 1)]),
-        _write_section("The account", [] if account is None else write_account(account)),
-        _write_section("Why it is so", write_theorems(theorems, place)),
-        _write_section("What is promised", [] if said is None else write_statement(said)),
-        _write_section("Words", [_write_words()]),
+        _write_page_section("Results", [write_result(one, number) for number, one in enumerate(told, 1)]),
+        _write_page_section("The account", [] if account is None else write_account(account)),
+        _write_page_section("Why it is so", write_theorems(theorems, place)),
+        _write_page_section("What is promised", [] if said is None else write_statement(said)),
+        _write_page_section("Words", [_write_words()]),
     ]
     body = element("main", *sections)
     head = element(
@@ -146,7 +146,7 @@ def _make_title(told: Sequence[Told], account: Mapping[str, Any] | None) -> str:
     return "One private result" if len(told) == 1 else f"{len(told)} private results"
 
 
-def _write_section(name: str, parts: Sequence[str | None]) -> Markup | None:
+def _write_page_section(name: str, parts: Sequence[str | None]) -> Markup | None:
     if not any(part is not None for part in parts):
         return None
     key = name.lower().replace(" ", "-")

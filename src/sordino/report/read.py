@@ -120,14 +120,14 @@ def read_releases(releases: Sequence[Any]) -> list[Told]:
         )
     found: list[Told] = []
     for place, one in enumerate(listed, 1):
-        told = _read_release(one, f"Release {place} of a report")
+        told = _read_reported(one, f"Release {place} of a report")
         # The same figures were paid for once.
         if told not in found:
             found.append(told)
     return found
 
 
-def _read_release(release: Any, name: str) -> Told:
+def _read_reported(release: Any, name: str) -> Told:
     if isinstance(release, Tabular) and not hasattr(release, "cost"):
         raise InvalidParameter(
             f"{name} must be a release; got {shown(type(release).__name__)}, which was made of releases. "
@@ -172,7 +172,7 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
         own = figure
     counted = _COUNTED.get(own if isinstance(asked, Mapping) else str(figure))
     rows = rows if counted is None else [{"count": counted, **row} for row in rows]
-    rows = [_name_clip(row) for row in rows]
+    rows = [_name_clip_ends(row) for row in rows]
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:
         kind = next((_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM), kind)
@@ -185,7 +185,7 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
     return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
 
 
-def _name_clip(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _name_clip_ends(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row with the ends of its clip under the names that commands give them."""
     clip = row.get("clip")
     if not isinstance(clip, list | tuple) or len(clip) != 2:

@@ -265,7 +265,7 @@ def _write_details(told: Told) -> list[Markup]:
         ("Labels", _quote(told.text("domain"))),
         ("Labels that were found", unlisted),
         ("Rows that count", rows),
-        ("Left out", join(*_list_parts(left_out)) if left_out else None),
+        ("Left out", join(*_list_result_parts(left_out)) if left_out else None),
         ("Bounds", bounds),
         ("What it cost", say_spent(told)),
         ("What it was to reach", _say_goal(told.facts.get("reached"))),
@@ -295,7 +295,7 @@ def _quote(text: str | None) -> Markup | None:
     return None if text is None else quote(text)
 
 
-def _list_parts(parts: Sequence[str]) -> list[str]:
+def _list_result_parts(parts: Sequence[str]) -> list[str]:
     return [piece for part in parts for piece in ("; ", quote(part))][1:]
 
 

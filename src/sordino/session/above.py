@@ -414,7 +414,7 @@ def is_above_by_histogram(request: AboveRequest, table: Table, question: CountQu
     """
     special = _list_special(request)
     if request.method == "histogram":
-        _check_histogram(question, special)
+        _check_counting(question, special)
         return True
     if request.method == "gaps" or special or not_listed(question.domain) is not None:
         return False
@@ -488,7 +488,7 @@ def _list_special(request: AboveRequest) -> list[str]:
     return [*given, "adaptive"] if request.adaptive else given
 
 
-def _check_histogram(question: CountQuestion, special: list[str]) -> None:
+def _check_counting(question: CountQuestion, special: list[str]) -> None:
     """Refuse a histogram with parameters that it cannot have."""
     if special:
         raise InvalidParameter(

@@ -253,13 +253,15 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
     epsilon, _ = request.share_of_group(table)
     _check_figure(request, clips.figure, table)
     pure = ClippedAgain(figure=clips.figure, clips=_order(clips, labels), budget=Pure(epsilon=epsilon))
-    whole = _build(request, table, pure, labels)
+    whole = _build_again(request, table, pure, labels)
     rho = None
     if request.counts_together(table):
         refuse_gaussian_together("remeasure", noise)
     elif not isinstance(request, VarianceRequest):
         rho = choose_totals_rho("remeasure", noise, table, whole, Pure(epsilon=0))
-    mechanism = whole if rho is None else _build(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
+    mechanism = (
+        whole if rho is None else _build_again(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
+    )
 
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
     totals = charged.read(mechanism.read(question))
@@ -297,7 +299,7 @@ def _order(clips: Clips, labels: tuple[str, ...] | None) -> tuple[Clip, ...]:
     return tuple(of[label] for label in labels)
 
 
-def _build(
+def _build_again(
     request: ColumnRequest[Any], table: Table, again: ClippedAgain, labels: tuple[str, ...] | None
 ) -> TableNumbers:
     return TableNumbers(

@@ -171,7 +171,7 @@ def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat,
     clipped = base.clips is not None
     looks = _guarded(lambda: tuple(KeptLook.of(one, charge, clipped=clipped) for one in rows))
     if not looks:
-        _refuse()
+        _refuse_kept()
     return Known(base=base, looks=looks, rows=rows, total=total, charge=charge)
 
 
@@ -189,7 +189,7 @@ def check_again(sheet: Sheet) -> dict[str, Any]:
     if form != FORM or not {"unit", "text", "types", "request", "labels", "clips", "looks", "total"} <= set(
         said
     ):
-        _refuse()
+        _refuse_kept()
     return said
 
 
@@ -206,7 +206,7 @@ def read_kept_unit(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat]:
     return unit, form
 
 
-def _refuse() -> NoReturn:
+def _refuse_kept() -> NoReturn:
     raise LedgerError(_UNREADABLE)
 
 
@@ -218,7 +218,7 @@ def _guarded(read: Callable[[], Any]) -> Any:
         raise
     except (SordinoError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         pass
-    return _refuse()
+    return _refuse_kept()
 
 
 def _read_form(said: Mapping[str, Any]) -> CsvFormat:
@@ -231,19 +231,19 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     asked, labels = dict(said["request"]), said["labels"]
     kind: Any = RELEASES[asked.pop("name")].request
     if not kind.kept or set(asked) != set(kind.kept):
-        _refuse()
+        _refuse_kept()
     listed = labels is None or (
         isinstance(labels, list)
         and all(isinstance(one, str) for one in labels)
         and 0 < len(set(labels)) == len(labels)
     )
     if not listed:
-        _refuse()
+        _refuse_kept()
     clips, more = _read_clips(said["clips"], labels)
     # Labels are those of a histogram, or of groups; clips those of a column.
     labelled = asked["by"] is not None if "by" in asked else kind is HistogramRequest
     if (clips is None) == ("column" in kind.kept) or (labels is not None) != labelled:
-        _refuse()
+        _refuse_kept()
     if clips is not None:
         more |= {"numbers_share": 0}
     if labels is not None:
@@ -259,7 +259,7 @@ def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict
         return None, {}
     kind = _FIGURES[said["figure"]]
     given = {
-        name: _read_number(value) if isinstance(value, str) and name != "adjacency" else value
+        name: _read_kept_number(value) if isinstance(value, str) and name != "adjacency" else value
         for name, value in said["parameters"].items()
     }
     figure = kind(**given)
@@ -269,31 +269,33 @@ def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict
     for tests in said["tests"]:
         fits = all(one is None or (type(one) is int and 1 <= one <= edges) for one in tests)
         if len(tests) != searches or not fits:
-            _refuse()
+            _refuse_kept()
         found.append(figure.search.clip(tuple(tests), simulated=False))
     if len(found) != (1 if labels is None else len(labels)):
-        _refuse()
+        _refuse_kept()
     clips = Clips(figure=figure, labels=None if labels is None else tuple(labels), found=tuple(found))
     return clips, {name: given[name] for name in _OF_FIGURE}
 
 
 def _read_look(said: Mapping[str, Any], labels: list[Any]) -> Rows:
     """Return the rows of a look."""
-    laws = [_read_law(*one) for one in said["laws"]]
+    laws = [_read_noise_law(*one) for one in said["laws"]]
     origin, rows = Origin(), {}
     for label, (place, *numbers) in zip(labels, said["rows"], strict=True):
         if not all(type(one) is int for one in (place, *numbers)) or place < 0:
-            _refuse()
+            _refuse_kept()
         rows[label] = build_row(numbers, origin=origin, **laws[place])
     return rows
 
 
-def _read_law(name: Any, rate: Any, step: Any, rounded: Any, records: Any, counts: Any) -> dict[str, Any]:
+def _read_noise_law(
+    name: Any, rate: Any, step: Any, rounded: Any, records: Any, counts: Any
+) -> dict[str, Any]:
     """Return what is known of the noise of some rows."""
     found = {
-        "law": _LAWS[name](_read_number(rate)),
-        "step": _read_number(step),
-        "rounded": _read_number(rounded),
+        "law": _LAWS[name](_read_kept_number(rate)),
+        "step": _read_kept_number(step),
+        "rounded": _read_kept_number(rounded),
         "records": records,
         "counts": counts,
     }
@@ -305,12 +307,12 @@ def _read_law(name: Any, rate: Any, step: Any, rounded: Any, records: Any, count
         and (records is None or (type(records) is int and records >= 0))
         and isinstance(counts, bool)
     )
-    return found if fits else _refuse()
+    return found if fits else _refuse_kept()
 
 
-def _read_number(text: Any) -> Fraction:
+def _read_kept_number(text: Any) -> Fraction:
     """Return a number that is written as a fraction: short enough that it cannot fill the memory."""
-    return Fraction(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else _refuse()
+    return Fraction(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else _refuse_kept()
 
 
 def _read_total(said: Any) -> Cost | None:
@@ -318,5 +320,5 @@ def _read_total(said: Any) -> Cost | None:
         return None
     [(name, amount)] = said.items()
     if name == "epsilon":
-        return Pure(epsilon=_read_number(amount))
-    return ZCDP(rho=_read_number(amount)) if name == "rho" else _refuse()
+        return Pure(epsilon=_read_kept_number(amount))
+    return ZCDP(rho=_read_kept_number(amount)) if name == "rho" else _refuse_kept()

@@ -258,8 +258,8 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
     """Return all looks as one release; `fresh` is new."""
     kind = known.base.request.name
     looks, reads = (*known.looks, fresh), [*known.rows, read_look(fresh)]
-    said_of: dict[Any, Any] = _list_said(fresh)
-    figures = _list_figures(fresh)
+    said_of: dict[Any, Any] = _list_measured_rows(fresh)
+    figures = _list_column_figures(fresh)
     confidence = getattr(fresh, "confidence", 0.95)
     wrong = 1 - to_fraction(confidence)
     rows = []
@@ -316,7 +316,7 @@ def _leaves_nothing_out(kind: str, said: Any, low: float, high: float) -> bool:
     return bool(low <= least and high >= most)
 
 
-def _list_said(fresh: Any) -> dict[Any, Any]:
+def _list_measured_rows(fresh: Any) -> dict[Any, Any]:
     """Return what the new look says of each row."""
     if isinstance(fresh, Groups):
         return {row.item: row.release for row in fresh.rows}
@@ -324,7 +324,7 @@ def _list_said(fresh: Any) -> dict[Any, Any]:
     return {0: fresh} if rows is None else {row.item: row for row in rows}
 
 
-def _list_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
+def _list_column_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
     """Return what has measured a column again, and which of its groups each row is; nothing of counts."""
     again = fresh.mechanism
     if not isinstance(again, ClippedAgain):

@@ -32,12 +32,12 @@ def list_differences(true: Any, said: Any, path: str = "") -> Iterator[tuple[str
         for number, (one, other) in enumerate(zip(true, said, strict=True), 1):
             yield from list_differences(one, other, f"{path}[{number}]")
     elif _key(true) != _key(said):
-        yield path, _picture(true), _picture(said)
+        yield path, _shorten_value(true), _shorten_value(said)
 
 
 def _write_name(name: str) -> str:
     # A file of a stranger must not steer the terminal.
-    return name if name.isprintable() and 0 < len(name) <= 60 else _picture(name)
+    return name if name.isprintable() and 0 < len(name) <= 60 else _shorten_value(name)
 
 
 def _key(value: Any) -> tuple[str, Any]:
@@ -46,7 +46,7 @@ def _key(value: Any) -> tuple[str, Any]:
     return kind, value
 
 
-def _picture(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if value is _ABSENT:
         return "nothing"
     text = repr(value)

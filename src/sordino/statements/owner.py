@@ -58,7 +58,7 @@ class Owner:
             raise InvalidParameter(f"Owner takes names with values; got a {type(self.said).__name__}.")
         # What a statement marks as missing was not said.
         missing = (OWNER_MUST_ADD, [OWNER_MUST_ADD])
-        given = {path: value for path, value in _flatten(self.said, "") if value not in missing}
+        given = {path: value for path, value in _flatten_owner(self.said, "") if value not in missing}
         unknown = [path for path in given if path not in OWNERS]
         if unknown:
             raise InvalidParameter(
@@ -66,7 +66,7 @@ class Owner:
                 f"{did_you_mean(unknown[0], OWNERS)}"
             )
         # In the order of the registry, so that the same words make the same statement.
-        checked = {path: _check(OWNERS[path], given[path]) for path in OWNERS if path in given}
+        checked = {path: _check_owner(OWNERS[path], given[path]) for path in OWNERS if path in given}
         object.__setattr__(self, "said", checked)
 
     @classmethod
@@ -116,21 +116,21 @@ def read_small_text(path: str | os.PathLike[str], name: str) -> str:
         raise InvalidParameter(f"{name} must be a file that can be read; got {shown(str(path))}.") from None
 
 
-def _flatten(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
+def _flatten_owner(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
     for name, value in tree.items():
         path = f"{above}.{name}" if above else str(name)
         # No field has more than two names; what is nested deeper is refused by its path.
         if isinstance(value, Mapping) and path.count(".") < 2:
-            yield from _flatten(value, path)
+            yield from _flatten_owner(value, path)
         else:
             yield path, value
 
 
-def _check(known: Field, value: Any) -> Any:
+def _check_owner(known: Field, value: Any) -> Any:
     """Return what the owner says in a field, or raise `InvalidParameter`."""
     if known.kind == "texts":
         listed = value if isinstance(value, list | tuple) else ()
-        if not 1 <= len(listed) <= 50 or not all(map(_is_text, listed)):
+        if not 1 <= len(listed) <= 50 or not all(map(_is_owner_text, listed)):
             raise InvalidParameter(f"{known.path} must be a list of 1 to 50 texts; got {shown(value)}.")
         return list(listed)
     if known.kind == "day":
@@ -139,7 +139,7 @@ def _check(known: Field, value: Any) -> Any:
         raise InvalidParameter(
             f"{known.path} must be one of {', '.join(map(repr, known.words))}; got {shown(value)}."
         )
-    if not _is_text(value):
+    if not _is_owner_text(value):
         raise InvalidParameter(
             f"{known.path} must be a printable text of 1 to {_MOST_LETTERS} characters; got {shown(value)}."
         )
@@ -162,7 +162,7 @@ def _check_day(path: str, value: Any) -> str:
     raise InvalidParameter(f"{path} must be a day such as 2026-11-24; got {shown(value)}.")
 
 
-def _is_text(value: Any) -> bool:
+def _is_owner_text(value: Any) -> bool:
     # Lines may end: what is said may have paragraphs.
     return (
         isinstance(value, str)

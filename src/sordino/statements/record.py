@@ -67,7 +67,7 @@ def build_record(promise: Mapping[str, Any], owner: Owner) -> dict[str, Any]:
     owner : Owner
         What the owner of the data says.
     """
-    ours = _write_fields(promise)
+    ours = _write_stated_fields(promise)
     deployment: dict[str, Any] = {}
     for known in FIELDS:
         value = owner.said.get(known.path) if known.owner else ours[known.path]
@@ -99,13 +99,13 @@ def find_tier(owner: Owner) -> int:
     return min(missing - {1}, default=4) - 1 if missing - {1} else 3
 
 
-def _write_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
+def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
     """Return what sordino says in each of its fields, by its path."""
     guarantee = promise["guarantee"]
     released, details = _RELEASED[promise["about"]]
     return {
         "dp_variant.variant_name": guarantee["variant"],
-        "privacy_loss.privacy_unit": _write_unit(promise["unit"]),
+        "privacy_loss.privacy_unit": _write_stated_unit(promise["unit"]),
         "privacy_loss.privacy_unit_details": _write_neighbours(promise),
         "privacy_loss.privacy_parameters": {
             name: round_up(Fraction(guarantee[name]))
@@ -128,7 +128,7 @@ def round_up(number: Fraction) -> float:
     return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
 
 
-def _write_unit(unit: str) -> str:
+def _write_stated_unit(unit: str) -> str:
     return "One row" if unit == "each row" else f"All rows that have the same value in {unit}"
 
 
@@ -144,7 +144,7 @@ def _write_neighbours(promise: Mapping[str, Any]) -> str:
 def _write_parameters(promise: Mapping[str, Any]) -> str:
     guarantee = promise["guarantee"]
     said = ", ".join(
-        f"{name} {_write_number(guarantee[name])}"
+        f"{name} {_write_stated_number(guarantee[name])}"
         for name in ("epsilon", "delta", "rho", "failures", "divergence", "order")
         if name in guarantee
     )
@@ -158,7 +158,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
     return f"{whole}: {said}.{share}{shared if promise.get('batch') else ''}{together}"
 
 
-def _write_number(number: str) -> str:
+def _write_stated_number(number: str) -> str:
     return number if "/" not in number else f"{round_up(Fraction(number)):.12g}"
 
 

@@ -124,7 +124,8 @@ class Document:
         """
         found = self.tree.get(name)
         if not isinstance(found, dict):
-            self.refuse((name,), f"A study must have a table [{name}]; got {_name_kind(found)}.")
+            kind = _name_toml_kind(found)
+            self.refuse((name,), f"A study must have a table [{name}]; got {kind}.")
         return found
 
     def expand(self, value: str, place: Place) -> str:
@@ -198,5 +199,5 @@ class _Beginnings:
         return self._trees[count]
 
 
-def _name_kind(value: Any) -> str:
+def _name_toml_kind(value: Any) -> str:
     return "none" if value is None else "something else"

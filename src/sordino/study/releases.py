@@ -64,7 +64,9 @@ def read_releases(document: Document, budget: BudgetTable, folder: str) -> tuple
     listed = document.tree.get("release")
     if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
         document.refuse(("release",), "A study must have at least one [[release]]; got none.")
-    found = tuple(_read_release(document, number, said, budget, folder) for number, said in enumerate(listed))
+    found = tuple(
+        _read_release_table(document, number, said, budget, folder) for number, said in enumerate(listed)
+    )
     seen: set[str] = set()
     for number, one in enumerate(found):
         # On some systems files whose names differ in capitals alone are one.
@@ -77,7 +79,7 @@ def read_releases(document: Document, budget: BudgetTable, folder: str) -> tuple
     return found
 
 
-def _read_release(
+def _read_release_table(
     document: Document, number: int, said: dict[str, Any], budget: BudgetTable, folder: str
 ) -> StudyRelease:
     place = ("release", number)

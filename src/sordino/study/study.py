@@ -465,7 +465,7 @@ class Study:
         ]
         # All were paid for together. Those behind one that cannot be kept could not be found by their number.
         for release, sheet in zip(made, sheets, strict=True):
-            if not _was_kept(executor, release, sheet):
+            if not _keep_in_ledger(executor, release, sheet):
                 return [replace(one, facts={**one.facts, "kept": False}) for one in sheets], False
         return sheets, True
 
@@ -485,7 +485,7 @@ def _tell_nobody(_name: str, _percent: float) -> None:
     pass
 
 
-def _was_kept(executor: ReleaseExecutor, release: Any, sheet: Sheet) -> bool:
+def _keep_in_ledger(executor: ReleaseExecutor, release: Any, sheet: Sheet) -> bool:
     """Keep a release; tell whether that was possible."""
     try:
         executor.keep(release, sheet)

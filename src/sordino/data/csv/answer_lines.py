@@ -97,17 +97,17 @@ def answer_lines(
     """
     # Not in the generator itself: the check has to run at once, before anything is read.
     check_delimiter(delimiter)
-    return _read_answers(read, _Lines(delimiter.encode(), check_stream_encoding(encoding)))
+    return _read_answers(read, _AnswerLines(delimiter.encode(), check_stream_encoding(encoding)))
 
 
-def _read_answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
+def _read_answers(read: Callable[[int], bytes], lines: _AnswerLines) -> Iterator[list[Answer]]:
     # Answers are handed on piece by piece, so that a pipe is answered while it is still being written.
     while piece := read(PIECE):
         yield from lines.take(piece)
     yield from lines.end()
 
 
-class _Lines:
+class _AnswerLines:
     def __init__(self, delimiter: bytes, encoding: LineEncoding) -> None:
         self._delimiter, self._encoding = delimiter, encoding
         self._rest = bytearray()  # the beginning of a line whose end has not come

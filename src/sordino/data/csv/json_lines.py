@@ -123,7 +123,7 @@ def json_texts(block: bytes, indices: Sequence[int], *, names: Sequence[str]) ->
         found = parse_object(line)
         if found is not None:
             size += 1
-            texts += [_write_text(found.get(name)) for name in wanted]
+            texts += [_write_json_text(found.get(name)) for name in wanted]
     return make_batch(size, texts)
 
 
@@ -165,7 +165,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _write_text(value: Any) -> bytes:
+def _write_json_text(value: Any) -> bytes:
     """Return the text of an entry in UTF-8, empty if it has none."""
     if value is True or value is False:
         return b"true" if value else b"false"

@@ -81,18 +81,18 @@ class CellRules:
     def write(self, cell: Cell, *, timed: bool) -> bytes:
         """Return what a cell says in UTF-8, empty if it is missing; `timed`: dates always have a time."""
         if cell.kind in {"str", "inlineStr"}:
-            return _write_text(cell.text)
+            return _write_cell_text(cell.text)
         plain = cell.text.strip(_BLANKS)
         if cell.kind == "b":
             return _TRUTH.get(plain, b"")
         if cell.kind == "d":
-            return _write_text(plain)
+            return _write_cell_text(plain)
         number = cell.kind == "n" and _NUMBER.fullmatch(plain)
         return self._write_shown(plain, self._format_of(cell.style), timed=timed).encode() if number else b""
 
     def _write_shown(self, number: str, shows: Shows, *, timed: bool) -> str:
         if shows == "number":
-            return _write_number(number)
+            return _write_cell_number(number)
         value = float(number)
         # Before anything is computed: a time of 1e308 days would have 300 digits.
         if not 0 <= value < _LAST_DAY:
@@ -132,7 +132,7 @@ def _write_time(milliseconds: int) -> str:
     return f"{hours:02}:{minutes:02}:{seconds:02}" + (f".{rest:03}" if rest else "")
 
 
-def _write_number(text: str) -> str:
+def _write_cell_number(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
         sign, digits = whole.groups()
@@ -144,7 +144,7 @@ def _write_number(text: str) -> str:
     return format(Decimal(repr(value + 0.0)), "f").removesuffix(".0")
 
 
-def _write_text(text: str) -> bytes:
+def _write_cell_text(text: str) -> bytes:
     """Return a text in UTF-8, without its escapes; empty if it is none."""
     if "_x" in text:
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)

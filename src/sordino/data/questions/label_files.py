@@ -237,7 +237,7 @@ def _check_query(opened: Engine, query: str, places: set[Path]) -> None:
     row = opened.connection.execute(f"SELECT json_serialize_sql({literal(query)})").fetchone()
     try:
         tree = json.loads(row[0]) if row else {"error": True}
-        parts = [] if tree.get("error") else list(_walk(tree))
+        parts = [] if tree.get("error") else list(_walk_query(tree))
     # Thousands of parts within each other.
     except RecursionError:
         parts = []
@@ -304,9 +304,9 @@ def _list_own_tables(part: dict[str, Any]) -> Iterator[str]:
         yield str(entry["key"])
 
 
-def _walk(tree: Any) -> Iterator[dict[str, Any]]:
+def _walk_query(tree: Any) -> Iterator[dict[str, Any]]:
     """Yield every part of a parsed query."""
     if isinstance(tree, dict):
         yield tree
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from _walk(part)
+        yield from _walk_query(part)

@@ -50,7 +50,7 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
         # of a relation does, and values have the same texts whatever type they have (`frames`). So the type
         # must not decide whether a charge is refused.
         return "values in memory"
-    kind = _name_kind(declared)
+    kind = _name_reading(declared)
     return _describe_texts(f"{source.kind} {kind}", unit.column, form) if source.texts else kind
 
 
@@ -94,7 +94,7 @@ def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
     return frozenset(idle)
 
 
-def _name_kind(declared: str) -> str:
+def _name_reading(declared: str) -> str:
     for name, types in _SAME_TEXTS:
         if types.fullmatch(declared):
             return name

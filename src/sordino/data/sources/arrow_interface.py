@@ -80,7 +80,7 @@ def lend(*things: Any) -> int:
     return key
 
 
-def _let_go(keys: list[int]) -> None:
+def _let_go_of_keys(keys: list[int]) -> None:
     for key in keys:
         _LENT_OBJECTS.pop(key, None)
 
@@ -196,7 +196,7 @@ class LentStream:
         self._streams: list[ArrowStream] = []
         self._keys: list[int] = []
         # A stream that the engine did not release has a reader of rows, which must not outlive the table.
-        weakref.finalize(self, _let_go, self._keys)
+        weakref.finalize(self, _let_go_of_keys, self._keys)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""

@@ -19,7 +19,7 @@ from sordino.data.sources.arrow_interface import (
 )
 
 
-def _write_schema(name: bytes, width: int, number: bytes | None) -> ArrowSchema:
+def _write_stream_schema(name: bytes, width: int, number: bytes | None) -> ArrowSchema:
     # In the interface "u" means texts with 32-bit offsets, "i" whole numbers of 32 bits, "+w:N" arrays of N
     # values, and "+s" a table.
     text = ArrowSchema(format=b"u", name=name, release=release_schema)
@@ -77,6 +77,6 @@ class TextStream(LentStream):
     ) -> None:
         name, numbers = column.encode(), None if number is None else number.encode()
         super().__init__(
-            partial(_write_schema, name, width, numbers),
+            partial(_write_stream_schema, name, width, numbers),
             lambda: (_lend_array(batch, width) for batch in start()),
         )

@@ -128,7 +128,7 @@ def _check_features(top: Path, table: Any) -> None:
         )
 
 
-def _write_truth(value: Any) -> str:
+def _write_delta_truth(value: Any) -> str:
     return "true" if value else "false"
 
 
@@ -138,7 +138,7 @@ def _write_day(value: date) -> str:
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("string", "byte", "short", "integer", "long"), str),
-    "boolean": _write_truth,
+    "boolean": _write_delta_truth,
     "date": _write_day,
 }
 """How values of a partition are written as texts, by their types: as values of such columns are."""

@@ -107,7 +107,7 @@ def find_files(path: str) -> FoundFiles:
         table = find_delta_files(top)
         return FoundFiles(table.files, "parquet", table.folders, list_all_files(top), top)
     if top.is_dir():
-        files = _keep_one_name(_walk(top))
+        files = _keep_one_name(_walk_folder(top))
         if not files:
             raise DataSourceError(
                 "A folder of files must hold at least one whose name does not begin with _ or a point; "
@@ -115,7 +115,7 @@ def find_files(path: str) -> FoundFiles:
             )
         # A folder of a partition has no log of its own.
         _refuse_tables(files)
-        return FoundFiles(files, _find_kind(files), read_folder_names(top, files), folder=top)
+        return FoundFiles(files, _find_file_kind(files), read_folder_names(top, files), folder=top)
     files = _expand_pattern(path)
     if not files:
         raise DataSourceError(
@@ -125,7 +125,7 @@ def find_files(path: str) -> FoundFiles:
     # A file that is named as it is called is meant, wherever it lies.
     if not Path(path).exists():
         _refuse_tables(files)
-    return FoundFiles(files, _find_kind(files))
+    return FoundFiles(files, _find_file_kind(files))
 
 
 def _expand_pattern(path: str) -> tuple[Path, ...]:
@@ -136,7 +136,7 @@ def _expand_pattern(path: str) -> tuple[Path, ...]:
     return _keep_one_name(Path(one).absolute() for one in found if Path(one).is_file())
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder and in the folders below it."""
     try:
         inside = sorted(folder.iterdir())
@@ -151,7 +151,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         if path.name.startswith(("_", ".")):
             continue
         if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
+            yield from _walk_folder(path)
         elif path.is_file():
             yield path
         # Passed over in silence, its rows would be missing from every figure.
@@ -187,7 +187,7 @@ def _keep_one_name(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(by_place.values())
 
 
-def _find_kind(files: Sequence[Path]) -> Kind:
+def _find_file_kind(files: Sequence[Path]) -> Kind:
     """Return how files are read, by their names alone."""
     suffixes = sorted({unpacked_suffix(file) for file in files})
     kinds = {_KINDS.get(suffix) for suffix in suffixes}

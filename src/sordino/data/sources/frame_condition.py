@@ -151,7 +151,7 @@ class _Reader:
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Column):
                 sides.append(self._read(one, _find_reading_beside(other, node.operator)))
-            elif isinstance(one, Constant) and one.kind == "text" and _is_text(other):
+            elif isinstance(one, Constant) and one.kind == "text" and _is_text_column(other):
                 sides.append(Constant("text", _write_usual_text(one.text)))
             else:
                 sides.append(self._read(one, "text"))
@@ -172,7 +172,7 @@ def _write_constant(constant: Constant, reading: str) -> str:
     return literal(_write_usual_text(constant.text)) if reading == "text" else render_constant(constant)
 
 
-def _is_text(node: Node) -> bool:
+def _is_text_column(node: Node) -> bool:
     return isinstance(node, Column) or (isinstance(node, TryCast) and node.kind == "VARCHAR")
 
 
@@ -217,7 +217,7 @@ def _find_reading_of_text(text: str, operator: str) -> str:
 # SQL that is a function of the value of a column, whatever its type, and fails for none.
 
 
-def _write_text(index: int, kind: str) -> str:
+def _write_frame_text(index: int, kind: str) -> str:
     column = f"c{index}"
     if kind == "VARCHAR":
         number = f"TRY_CAST({column} AS DOUBLE)"
@@ -249,7 +249,7 @@ def _write_text_of_number(number: str) -> str:
     )
 
 
-def _write_number(index: int, kind: str) -> str:
+def _write_frame_number(index: int, kind: str) -> str:
     """Return the number of a column, as sums and quantiles of frames read it (`Source.number_column`)."""
     if kind.startswith("DECIMAL") or kind == "UHUGEINT":
         return _write_double(f"c{index}", kind)
@@ -260,16 +260,16 @@ def _write_number(index: int, kind: str) -> str:
     return "CAST(NULL AS DOUBLE)" if known is None else f"CAST({EMBEDDED.number(index, known)} AS DOUBLE)"
 
 
-def _write_truth(index: int, kind: str) -> str:
+def _write_frame_truth(index: int, kind: str) -> str:
     # pandas makes 1 and 0 of truth values beside numbers.
-    text = _write_text(index, kind)
+    text = _write_frame_text(index, kind)
     known = {"true": "TRUE", "1": "TRUE", "false": "FALSE", "0": "FALSE"}
     cases = " ".join(f"WHEN '{one}' THEN {truth}" for one, truth in known.items())
     return f"(CASE {text} {cases} END)"
 
 
 def _write_moment(kind_of_moment: str) -> Callable[[int, str], str]:
-    return lambda index, kind: f"TRY(TRY_CAST({_write_text(index, kind)} AS {kind_of_moment}))"
+    return lambda index, kind: f"TRY(TRY_CAST({_write_frame_text(index, kind)} AS {kind_of_moment}))"
 
 
 def _is_number(kind: str) -> bool:
@@ -277,9 +277,9 @@ def _is_number(kind: str) -> bool:
 
 
 _READINGS: Mapping[str, Callable[[int, str], str]] = {
-    "text": _write_text,
-    "number": _write_number,
-    "truth": _write_truth,
+    "text": _write_frame_text,
+    "number": _write_frame_number,
+    "truth": _write_frame_truth,
     # With a time zone, where the text names one; without, in UTC.
     "instant": _write_moment("TIMESTAMP WITH TIME ZONE"),
     **{kind: _write_moment(kind) for kind in _CAST_TO_MOMENT},
@@ -287,7 +287,7 @@ _READINGS: Mapping[str, Callable[[int, str], str]] = {
 
 
 def _write_usual_text(text: str) -> str:
-    """Return a text as `_write_text` writes it."""
+    """Return a text as `_write_frame_text` writes it."""
     if text.lower() in {"true", "false"}:
         return text.lower()
     number = float(text) if _NUMBER.fullmatch(text) else 0.0

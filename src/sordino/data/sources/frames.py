@@ -339,7 +339,7 @@ def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:
     try:
         if lazy:
             # This comes first: a frame that reads such files would read rows to tell its schema.
-            _check_plan(value)
+            _check_frame_plan(value)
         schema = frame.collect_schema()
         if lazy:
             _check_folders(value)
@@ -379,7 +379,7 @@ _OTHER_FILES = re.compile(r", \.\.\. \d+ other sources?$")
 _NAME_VALUE_FOLDER = re.compile(r"=.*[/\\]")
 
 
-def _check_plan(value: Any) -> None:
+def _check_frame_plan(value: Any) -> None:
     """Refuse a lazy frame that reads files whose rows decide the types of their columns.
 
     Raises

@@ -171,7 +171,7 @@ class _SparkScan:
                 found = self._session.sql(f"{tables} {asked}", **frames).toArrow()
         finally:
             self._session.removeTag(self._tag)
-        return {name: _read_column(found.column(name)) for name in found.column_names}
+        return {name: _read_spark_column(found.column(name)) for name in found.column_names}
 
     def progress(self) -> float:
         """Return how many of the tasks that Spark knows are done, in percent."""
@@ -182,7 +182,7 @@ class _SparkScan:
         stop_query(self._session, self._tag)
 
 
-def _read_column(column: Any) -> Any:
+def _read_spark_column(column: Any) -> Any:
     """Return a column of an answer: whole numbers, or texts."""
     values = column.to_pylist()
     return np.array(values, dtype=np.int64 if str(column.type).startswith("int") else object)
@@ -238,10 +238,10 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
             "with withColumnRenamed or in a view."
         )
     columns = {name: _translate_type(kind) for name, kind in schema}
-    return SparkBackend(origin, schema, _read_limit(frame.sparkSession)), columns
+    return SparkBackend(origin, schema, _read_spark_limit(frame.sparkSession)), columns
 
 
-def _read_limit(session: Any) -> AnswerLimit | None:
+def _read_spark_limit(session: Any) -> AnswerLimit | None:
     """Return how large an answer the driver of a session takes; None if it takes any."""
     told = [_read_size(session.conf)]
     if not type(session).__module__.startswith("pyspark.sql.connect"):

@@ -103,7 +103,7 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) 
     proposed = "NULL" if scale is None or not scale.even else _propose(kind, scale, len(cuts))
     # No value of the kind may reach any edge.
     cell = (
-        f"CASE WHEN x IS NULL THEN 0 WHEN {_check(len(cuts))} THEN near ELSE {_write_search(len(cuts))} END"
+        f"CASE WHEN x IS NULL THEN 0 WHEN {_is_near(len(cuts))} THEN near ELSE {_write_search(len(cuts))} END"
         if cuts
         else "0"
     )
@@ -166,7 +166,7 @@ def _propose(kind: NumberKind, scale: Scale, cuts: int) -> str:
     return f"floor(greatest(CAST(0 AS DOUBLE), least(CAST({cuts} AS DOUBLE), {near})))"
 
 
-def _check(cuts: int) -> str:
+def _is_near(cuts: int) -> str:
     """Return whether `x` reaches the first `near` cuts, and no other."""
     return f"(near = 0 OR get(cuts, near - 1) <= x) AND (near = {cuts} OR get(cuts, near) > x)"
 

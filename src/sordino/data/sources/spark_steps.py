@@ -70,10 +70,10 @@ def write_steps(kind: NumberKind, ends: StepRange) -> str:
 
 def _write_inside(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(x / step), for values inside the ends."""
-    return _write_float_steps(ends) if kind.scale is None else _write_exact_steps(kind, ends)
+    return _write_spark_float_steps(ends) if kind.scale is None else _write_exact_steps(kind, ends)
 
 
-def _write_float_steps(ends: StepRange) -> str:
+def _write_spark_float_steps(ends: StepRange) -> str:
     """Return floor(x / step) of a float, for values inside the ends.
 
     A number that is smaller than a step is not divided: the quotient might underflow to 0.
@@ -152,13 +152,13 @@ def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int)
     x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
     most = max(abs(low), abs(high))
     if factor == 1:
-        below = f"CAST(floor(CAST({x} AS {_decimal(most, scale)})) AS {WIDE})"
+        below = f"CAST(floor(CAST({x} AS {_write_decimal(most, scale)})) AS {WIDE})"
         # Within the ends of 64 bits it is a whole number like others.
         if most < 1 << 62:
             return _shift(f"CAST({below} AS BIGINT)", divisor)
         return _divide_wide(below, divisor)
     more = len(str(factor))
-    value = _decimal(most, scale)
+    value = _write_decimal(most, scale)
     if len(str(most // 10**scale)) + scale + more + 1 <= _DIGITS:
         return f"CAST(floor(CAST({x} AS {value}) * {write_whole(factor, f'DECIMAL({more},0)')}) AS BIGINT)"
     # The type of the product would have too many digits before the point, all of them 0. So the digits are
@@ -178,7 +178,7 @@ def _divide_wide(whole: str, divisor: int) -> str:
     return f"(CAST(({whole} - {rest}) / {by} AS BIGINT) - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)"
 
 
-def _decimal(most: int, scale: int) -> str:
+def _write_decimal(most: int, scale: int) -> str:
     """Return the type of decimals up to a number times 10^scale."""
     return f"DECIMAL({len(str(most // 10**scale)) + scale},{scale})"
 

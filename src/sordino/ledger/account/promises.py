@@ -72,7 +72,8 @@ class Walked:
         elif row.kind == "draw" and row.charge in self.drawn:
             held = self.drawn[row.charge]
             fresh = [thing for thing in _list_things(body, "draws") if thing not in held]
-            self._count([thing for thing in fresh if thing.get("name") not in _list_names(held)])
+            known = _list_promised_names(held)
+            self._count([thing for thing in fresh if thing.get("name") not in known])
             held += fresh
         elif row.kind == "keep":
             self.kept += 1
@@ -90,7 +91,7 @@ class Walked:
 
     def _count(self, things: list[dict[str, Any]]) -> None:
         # Each of the mechanisms of a charge counts once.
-        self.mechanisms.update(_list_names(things))
+        self.mechanisms.update(_list_promised_names(things))
         for thing in things:
             self.proved.setdefault(str(thing.get("name")), set()).add(find_proofs(thing))
 
@@ -114,7 +115,7 @@ def _find_document(row: Row, body: Mapping[str, Any]) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and is_plain(document) else None
 
 
-def _list_names(things: list[dict[str, Any]]) -> set[str]:
+def _list_promised_names(things: list[dict[str, Any]]) -> set[str]:
     return {str(thing.get("name")) for thing in things}
 
 
@@ -157,10 +158,10 @@ def make_promise(pages: Pages, walked: Walked, key: str | None, part: int | None
         "measure": MEASURES[account.meter_name],
     }
     proofs = {"version": __version__, "pages": list_digests(listed)}
-    return _drop_none(said | told | {"proofs": proofs})
+    return _drop_missing(said | told | {"proofs": proofs})
 
 
-def _drop_none(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -255,9 +256,9 @@ def _tell_batch(pages: Pages, account: Account, walked: Walked, key: str) -> dic
     exact = are_exact(one for found in proved.values() for one in found)
     return {
         "charge": key,
-        "study": _find_common(sheets, "study"),
-        "run": _find_common(sheets, "run"),
-        "version": str(_find_common(sheets, "version") or "unknown"),
+        "study": _find_common_fields(sheets, "study"),
+        "run": _find_common_fields(sheets, "run"),
+        "version": str(_find_common_fields(sheets, "version") or "unknown"),
         "day": _day_of(body),
         # A number that holds for each of them.
         "max_rows": _find_highest(sheets),
@@ -269,9 +270,9 @@ def _tell_batch(pages: Pages, account: Account, walked: Walked, key: str) -> dic
         ],
         # A program that asked for several may have kept some of them, and its charge was for all.
         "charged": len(_list_asked(row)),
-        "asked": _list_said(row, sheets),
+        "asked": _list_promised(row, sheets),
         "releases": [
-            _drop_none(
+            _drop_missing(
                 {
                     "part": part + 1,
                     "name": _find_text(sheet, "name"),
@@ -295,7 +296,7 @@ def _list_asked(row: ChargeRow) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _list_said(row: ChargeRow, sheets: Sequence[Sheet]) -> list[Any]:
+def _list_promised(row: ChargeRow, sheets: Sequence[Sheet]) -> list[Any]:
     """Return what was asked for in the words of who asked: a study's own, or those that were charged."""
     said = [sheet.facts.get("asked") for sheet in sheets]
     # The charge has the whole path of a file that a study names from its folder.
@@ -344,7 +345,7 @@ def _find_text(sheet: Sheet, fact: str) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _find_common(sheets: Sequence[Sheet], fact: str) -> str | None:
+def _find_common_fields(sheets: Sequence[Sheet], fact: str) -> str | None:
     """Return what all of some releases say of themselves; None if they differ."""
     said = {_find_text(sheet, fact) for sheet in sheets}
     return said.pop() if len(said) == 1 else None

@@ -129,7 +129,7 @@ def measure_off(releases: Sequence[Any], expected_values: Sequence[ExpectedValue
     """Compare figures with those of the rows of their data; None where nothing is known of these."""
     distances, held = [], 0
     for release, truth in zip(releases, expected_values, strict=True):
-        for item, one in _list_figures(release):
+        for item, one in _list_released_figures(release):
             true = truth.find(item)
             if true is not None:
                 distances.append(abs(float(one.estimate) - true))
@@ -137,7 +137,7 @@ def measure_off(releases: Sequence[Any], expected_values: Sequence[ExpectedValue
     return Off(max(distances), held / len(distances)) if distances else None
 
 
-def _list_figures(release: Any) -> Iterator[tuple[str | None, Any]]:
+def _list_released_figures(release: Any) -> Iterator[tuple[str | None, Any]]:
     """Yield each figure of a release with the label of its group; None: it has no groups."""
     if hasattr(release, "budgets"):
         yield from ((row.item, row.release) for row in release.rows)

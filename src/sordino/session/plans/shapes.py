@@ -181,7 +181,7 @@ def parse_shape(text: str) -> Shape:
         return Shape(text, kind, steps=_read_steps(text, rest))
     found = _WRITTEN.fullmatch(text)
     numbers = () if found is None else tuple(float(one) for one in found.groups()[1:] if one is not None)
-    if found is None or not _fits(kind, numbers):
+    if found is None or not _fits_shape(kind, numbers):
         raise InvalidParameter(f"like must be {_HOW}, or public data; got {shown(text)}.")
     return Shape(text, kind, numbers)
 
@@ -205,7 +205,7 @@ def check_rows(owner: str, like: Any, rows: Any) -> None:
         )
 
 
-def _fits(kind: str, numbers: tuple[float, ...]) -> bool:
+def _fits_shape(kind: str, numbers: tuple[float, ...]) -> bool:
     """Tell whether a kind has these parameters."""
     return kind in _KINDS and kind != "steps" and _KINDS[kind](numbers)
 

@@ -147,17 +147,17 @@ def _median_or_none(seen: list[tuple[float | None, Any]]) -> float | None:
 def _list_intervals(release: Any) -> Iterator[tuple[float | None, float | None]]:
     """Yield the width and the confidence of each interval of a release, in the order of its figures."""
     confidence = getattr(release, "confidence", None)
-    for one in _list_parts(release):
+    for one in _list_measuring_parts(release):
         low, high = getattr(one, "low", None), getattr(one, "high", None)
         own = getattr(one, "confidence", confidence)
         yield (None if low is None or high is None else float(high) - float(low)), own
 
 
-def _list_parts(release: Any) -> Iterable[Any]:
+def _list_measuring_parts(release: Any) -> Iterable[Any]:
     """Return the parts of a release that have an interval each."""
     if hasattr(release, "budgets"):
         # Of groups: each has a release of its own, of several quantiles perhaps.
-        return [part for row in release.rows for part in _list_parts(row.release)]
+        return [part for row in release.rows for part in _list_measuring_parts(row.release)]
     if hasattr(release, "rows"):
         return cast("Iterable[Any]", release.rows)
     # Several quantiles come together.
@@ -167,7 +167,7 @@ def _list_parts(release: Any) -> Iterable[Any]:
 def find_sizes(release: Any, names: Sequence[str]) -> dict[str, float]:
     """Return the median size of each kind of figure of a dry run."""
     found: dict[str, list[float]] = {}
-    for place, one in enumerate(_list_parts(release)):
+    for place, one in enumerate(_list_measuring_parts(release)):
         estimate = getattr(one, "estimate", getattr(one, "value", None))
         if estimate is not None:
             name = names[min(place % _period(release, names), len(names) - 1)]
