@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Literal, cast, final
 
@@ -28,6 +28,7 @@ from sordino.cli.options import (
     DecimalsOr,
     RunOptions,
     UnitOptions,
+    Values,
     gather,
     is_quiet,
 )
@@ -74,6 +75,10 @@ class ReportOptions:
     epsilon: Fraction
     activation: Literal["mixture", "rectangle", "sine", "triangle"]
     tuned_for: Fraction | Literal["center", "worst", "uniform"]
+
+    def list_asked(self) -> Values:
+        """Return what a session is asked with."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 report_options = gather(
@@ -203,16 +208,8 @@ def randomize(
     else:
         with open_session(source, unit, csv, run, KEPT) as session, show_progress(run.quiet) as progress:
             # Reports are written block by block: memory does not grow with the rows.
-            receipt = session.randomize(
-                report.column,
-                lower=report.lower,
-                upper=report.upper,
-                epsilon=report.epsilon,
-                activation=report.activation,
-                tuned_for=report.tuned_for,
-                write=writer.write,
-                progress=progress,
-            ).receipt
+            asked = report.list_asked()
+            receipt = session.randomize(**asked, write=writer.write, progress=progress).receipt
     # The header is written also where there was no row.
     writer.end()
     if not is_quiet(run.quiet):
@@ -232,16 +229,8 @@ def _find_report_epsilon(
     """Return the smallest epsilon with which reports reach the goal."""
     form, ledger = make_csv_format(csv), open_account(run)
     with Session(source, unit=whom, ledger=ledger, csv=form) as session:
-        plan = session.plan.randomize(
-            report.column,
-            lower=report.lower,
-            upper=report.upper,
-            activation=report.activation,
-            tuned_for=report.tuned_for,
-            goal=run.goal,
-            like=run.like,
-            rows=run.like_rows,
-        )
+        asked = {name: value for name, value in report.list_asked().items() if name != "epsilon"}
+        plan = session.plan.randomize(**asked, goal=run.goal, like=run.like, rows=run.like_rows)
     return confirm_goal(plan, run)
 
 
@@ -262,16 +251,7 @@ def _write_report_plan(
         plan_alone("randomize", reports, run, epsilon=report.epsilon, reading=reading, **about)
         return
     with open_session(source, unit, csv, run, KEPT) as session:
-        plan = session.plan.randomize(
-            report.column,
-            lower=report.lower,
-            upper=report.upper,
-            epsilon=report.epsilon,
-            activation=report.activation,
-            tuned_for=report.tuned_for,
-            like=run.like,
-            rows=run.like_rows,
-        )
+        plan = session.plan.randomize(**report.list_asked(), like=run.like, rows=run.like_rows)
     write_plan(replace(plan, goal=run.goal), run)
 
 

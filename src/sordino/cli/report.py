@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import click
 
 from sordino.cli.once import Command
-from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER
+from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER, gather
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.stderr import say
 from sordino.cli.write import write_document
@@ -25,17 +26,35 @@ from sordino.statements.owner import read_small_text
 _MOST_BYTES = 1 << 26
 NOT_WRITTEN = "The report could not be written. Nothing was charged: the same command writes it again."
 
-TITLE = click.option("--title", metavar="TEXT", help="What stands above the page.")
-ABOUT = click.option(
-    "--about", metavar="FILE", help="A text about the table, for readers who have never heard of it."
-)
-STATEMENT = click.option(
-    "--statement", metavar="FILE", help="The statement that `sordino ledger publish` has written."
-)
-DOCS = click.option(
-    "--docs",
-    metavar="URL",
-    help="Where the documentation of sordino is published, for links to the pages of proofs.",
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What a page says beside what was released, and where it is written."""
+
+    title: str | None
+    about: str | None
+    statement: str | None
+    docs: str | None
+    output: OutputFile | None
+
+
+page_options = gather(
+    "page",
+    PageOptions,
+    click.option("--title", metavar="TEXT", help="What stands above the page."),
+    click.option(
+        "--about", metavar="FILE", help="A text about the table, for readers who have never heard of it."
+    ),
+    click.option(
+        "--statement", metavar="FILE", help="The statement that `sordino ledger publish` has written."
+    ),
+    click.option(
+        "--docs",
+        metavar="URL",
+        help="Where the documentation of sordino is published, for links to the pages of proofs.",
+    ),
+    OUTPUT,
 )
 
 
@@ -43,21 +62,8 @@ DOCS = click.option(
 @click.argument("results", metavar="RESULT.json...", nargs=-1, required=True)
 @click.option("--ledger", "url", metavar="URL", help="Show an account as well: its ledger.")
 @click.option("--account", metavar="NAME", help="Show an account as well: its name.")
-@TITLE
-@ABOUT
-@STATEMENT
-@DOCS
-@OUTPUT
-def report(
-    results: tuple[str, ...],
-    url: str | None,
-    account: str | None,
-    title: str | None,
-    about: str | None,
-    statement: str | None,
-    docs: str | None,
-    output: OutputFile | None,
-) -> None:
+@page_options
+def report(results: tuple[str, ...], *, url: str | None, account: str | None, page: PageOptions) -> None:
     """Write a page in HTML about releases, from the JSON that --format json has printed of them.
 
     The results.json of a run of a study will do as well.
@@ -72,7 +78,7 @@ def report(
     _refuse_repeated(releases)
     if opened is not None:
         check_kept(opened, releases)
-    _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
+    _write_page(opened, releases, page)
 
 
 @click.command("report", cls=Command)
@@ -81,21 +87,8 @@ def report(
 @click.option(
     "--with-releases", is_flag=True, help="Show what was released with --keep as well, the newest 200."
 )
-@TITLE
-@ABOUT
-@STATEMENT
-@DOCS
-@OUTPUT
-def report_account(
-    url: str,
-    account: str,
-    with_releases: bool,
-    title: str | None,
-    about: str | None,
-    statement: str | None,
-    docs: str | None,
-    output: OutputFile | None,
-) -> None:
+@page_options
+def report_account(url: str, account: str, with_releases: bool, page: PageOptions) -> None:
     """Write a page in HTML about an account: who spent what on which day, what is left, how long it lasts.
 
     It costs nothing. It needs the extra `report`.
@@ -106,7 +99,7 @@ def report_account(
     opened = Ledger.open(url, account=account)
     # The newest, where there are more than a page takes.
     releases = list_kept(opened)[-MOST_RELEASES:] if with_releases else []
-    _write_page(opened, releases, title=title, about=about, statement=statement, docs=docs, output=output)
+    _write_page(opened, releases, page)
 
 
 def list_kept(opened: Ledger) -> list[dict[str, Any]]:
@@ -227,32 +220,23 @@ def _refuse_repeated(releases: Iterable[Mapping[str, Any]]) -> None:
         seen.append(plain)
 
 
-def _write_page(
-    opened: Ledger | None,
-    releases: list[Any],
-    *,
-    title: str | None,
-    about: str | None,
-    statement: str | None,
-    docs: str | None,
-    output: OutputFile | None,
-) -> None:
+def _write_page(opened: Ledger | None, releases: list[Any], page: PageOptions) -> None:
     from sordino.report import make_report
 
     said = None
-    if statement is not None:
-        said = PublicStatement.from_text(read_small_text(statement, "The file of --statement"))
+    if page.statement is not None:
+        said = PublicStatement.from_text(read_small_text(page.statement, "The file of --statement"))
         if opened is not None:
             # An edited one would stand beside the digest of what was promised.
             opened.check_statement(said).raise_if_broken()
-    page = make_report(
+    written = make_report(
         releases,
         account=None if opened is None else opened.statement().to_dict(),
-        title=title,
-        about=None if about is None else read_small_text(about, "The file of --about"),
+        title=page.title,
+        about=None if page.about is None else read_small_text(page.about, "The file of --about"),
         statement=said,
-        docs=docs,
+        docs=page.docs,
     )
-    if output is not None:
-        output.claim()
-    write_document(page, output, lost=NOT_WRITTEN)
+    if page.output is not None:
+        page.output.claim()
+    write_document(written, page.output, lost=NOT_WRITTEN)
