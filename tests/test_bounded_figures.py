@@ -19,7 +19,7 @@ from sordino.data import Total
 from sordino.data.sources.engine import Engine
 from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.session import BoundedValue, Groups
-from sordino.session.bounded_total import BoundedTotal, Figure
+from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from support.postgres import database
 
 ROW = sd.PrivacyUnit.row()
@@ -112,7 +112,7 @@ def test_what_is_not_refused_before_the_charge_never_fails_after_it(
     except sd.InvalidParameter:
         return
     steps = math.floor(Fraction(place) / estimator.records.step)
-    figure = Figure(Total(steps, records, 0), records if kind == "mean" else None)
+    figure = BoundedFigure(Total(steps, records, 0), records if kind == "mean" else None)
     released = estimator.release(figure, entropy=sd.Seeded(1))
     assert released.cost.pure() <= Fraction(str(epsilon))
     assert released.output_range[0] <= released.value <= released.output_range[1]
@@ -127,7 +127,7 @@ def test_unbiased_wherever_the_figure_lies_in_the_range(figure):
     """Mean of 600 releases; off by more than 6.2 standard errors with a probability below 1e-9. The ends as they are: convicted."""
     estimator = total(bounds=(0, 40), cap=8)
     ends = estimator.records
-    place, runs, noise = Figure(Total(round(figure / ends.step), 9, 0), None), 600, sd.Seeded(5)
+    place, runs, noise = BoundedFigure(Total(round(figure / ends.step), 9, 0), None), 600, sd.Seeded(5)
     found = np.array([estimator.release(place, entropy=noise).value for _ in range(runs)])
     wanted = min(40, max(0, figure))
     error = 6.2 * estimator.release(place, entropy=noise).standard_error / math.sqrt(runs)
@@ -143,7 +143,7 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     )
     records = 3 * 10**9
     mechanism = estimator.noise(records)
-    figure = Figure(Total(round(Fraction(records, 3) / estimator.records.step), records, 0), records)
+    figure = BoundedFigure(Total(round(Fraction(records, 3) / estimator.records.step), records, 0), records)
     noise = sd.Seeded(3)
     released = [estimator.release(figure, entropy=noise) for _ in range(400)]
     found, step = [one.value for one in released], float(mechanism.step)
@@ -155,7 +155,8 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     assert all(one.standard_error >= step / 2 for one in released)
     for place in (0, 2**20):
         end = estimator.release(
-            Figure(Total(round(place * records / estimator.records.step), records, 0), records), entropy=noise
+            BoundedFigure(Total(round(place * records / estimator.records.step), records, 0), records),
+            entropy=noise,
         )
         assert 0 <= end.interval[0] <= place <= end.interval[1] <= 2**20, "within the declared range"
 
@@ -295,7 +296,7 @@ def test_0_keeps_the_place_of_a_record_that_was_declared_to_have_a_number():
     """Privacy does not rest on the declaration: the number of all rows divides, and each adds a number between the ends."""
     total = BoundedTotal(kind="mean", epsilon=500, adjacency="replace-one", lower=20, cap=30, bounds=(0, 30))
     steps = total.records
-    figure = Figure(Total(steps=steps.high * 3, known=3, missing=1), 4)
+    figure = BoundedFigure(Total(steps=steps.high * 3, known=3, missing=1), 4)
     assert total.release(figure, entropy=sd.Seeded(1)).value == pytest.approx((90 + 20) / 4, abs=0.5)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import sordino as sd
 from report.pages import assert_whole
-from sordino.charts.figure import find_true_ends, read_figure
+from sordino.charts.figure import find_drawn_ends, read_figure
 from sordino.cli import run
 from sordino.population import Population
 from sordino.report import make_report
@@ -368,7 +368,7 @@ def test_an_older_file_is_not_taken_for_one_of_all_rows():
     page = assert_whole(make_report([total | {"rows": [ends]}])).text
     assert "all numbers give" not in page
     assert "the rows that count give" in page
-    assert find_true_ends(ends) == (None, None)
+    assert find_drawn_ends(ends) == (None, None)
 
 
 @pytest.mark.parametrize("method", ["sum", "mean", "variance", "count", "histogram"])

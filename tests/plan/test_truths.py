@@ -12,7 +12,7 @@ import pytest
 import sordino as sd
 from sordino.plan.goals import GRID, Reached, Search, parse_goal
 from sordino.session.plans.expected_values import ExpectedValue, measure_off
-from sordino.session.plans.runs import Runs
+from sordino.session.plans.runs import DryRuns
 
 ROWS = pl.DataFrame({"u": ["a", "b", "c"], "g": ["p", "q", "p"], "x": [1.0, 2.0, 3.0]})
 COLUMN = {"lower": 0, "cap": 200}
@@ -161,9 +161,11 @@ def test_other_figures_are_about_all_rows_anyway(session):
 
 def test_the_plan_of_a_goal_is_made_of_other_runs_than_those_of_its_search(session, monkeypatch):
     turns = []
-    real = Runs._compare
+    real = DryRuns._compare
     monkeypatch.setattr(
-        Runs, "_compare", lambda self, made, place: turns.append(self.assumed.turn) or real(self, made, place)
+        DryRuns,
+        "_compare",
+        lambda self, made, place: turns.append(self.assumed.turn) or real(self, made, place),
     )
     session.plan.mean("x", goal="±1", like="normal:50,20", **COLUMN)
     assert turns[0] == 0

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import sordino as sd
 from report.pages import ASK, WILD, released
 from sordino.charts import Figure, Mark, build_spec, draw_svg, make_chart, read_figure
-from sordino.charts.figure import MOST_LETTERS, MOST_MARKS, measure, shorten_labels
+from sordino.charts.figure import MOST_LETTERS, MOST_MARKS, measure_text, shorten_labels
 from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET
 
 FORMS = {
@@ -166,11 +166,11 @@ def test_a_threshold_is_a_line():
 def test_labels_fit_can_be_printed_and_are_told_apart():
     short = shorten_labels([WILD, WILD, "", "", "東京" * 30, "a" * 20, "b" * 21, "\u202eabc"])
     assert len(set(short)) == len(short)
-    assert all(measure(label) <= MOST_LETTERS + 4 for label in short)
+    assert all(measure_text(label) <= MOST_LETTERS + 4 for label in short)
     assert all(label.isprintable() for label in short)
     assert short[5] == "a" * 20
     assert short[6] == "b" * 19 + "…"
-    assert measure(short[4]) <= MOST_LETTERS
+    assert measure_text(short[4]) <= MOST_LETTERS
 
 
 def test_what_draws_never_sees_a_text_of_somebody_else(monkeypatch):

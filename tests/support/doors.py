@@ -19,7 +19,7 @@ from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity
-from sordino.session.bounded_total import BoundedTotal, Figure
+from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.column_figures import PrivateNumbers
 from sordino.session.local import LocalReports
 from sordino.session.table_numbers import TableNumbers
@@ -102,7 +102,7 @@ def _add_noise(figure: Any, total: Any, entropy: Any) -> Any:
 
 def _figure(plant: Any, entropy: Any) -> Any:
     total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
-    return total.release(Figure(Total(int(plant), 3, 0), None), entropy=entropy)
+    return total.release(BoundedFigure(Total(int(plant), 3, 0), None), entropy=entropy)
 
 
 def _sums(estimator: Any, plant: Any) -> BucketSums:

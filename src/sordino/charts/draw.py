@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from sordino.charts.figure import Figure, measure
+from sordino.charts.figure import Figure, measure_text
 from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET, build_spec
 from sordino.errors import UnsupportedBackend
 
@@ -83,7 +83,7 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
         marks=marks,
         value_name=f"@{len(texts)}" if figure.value_name else "",
         label_name=f"@{len(texts) + 1}" if figure.label_name else "",
-        room=max(map(measure, texts), default=0),
+        room=max(map(measure_text, texts), default=0),
     )
     drawn = _load_renderer("vl_convert").vegalite_to_svg(
         vl_spec={**build_spec(masked), "background": None},

@@ -150,7 +150,7 @@ def read_figure(
     )
 
 
-def find_true_ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+def find_drawn_ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Return between which ends the figure of a row lies, of all rows as they are; None where none is known.
 
     Its `low` and `high` may be about something else: numbers that were moved into a clip, or some rows of
@@ -189,7 +189,7 @@ def as_drawn(value: Any) -> float | None:
     return number if abs(number) * _MOST_SIZE > 1 else 0.0
 
 
-def measure(text: str) -> int:
+def measure_text(text: str) -> int:
     """Return how many narrow letters a text is as wide as."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
@@ -198,9 +198,9 @@ def shorten(text: str, most: int) -> str:
     """Return a text that can be printed, and is no wider than so many narrow letters."""
     # Of a very long one only the beginning is looked at.
     printed = escape_controls(text[: 4 * most])
-    if measure(printed) <= most:
+    if measure_text(printed) <= most:
         return printed
-    while measure(printed) >= most:
+    while measure_text(printed) >= most:
         printed = printed[:-1]
     return f"{printed}…"
 
@@ -257,7 +257,7 @@ def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) 
 
 
 def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form) -> Mark:
-    low, high = map(as_drawn, find_true_ends(row))
+    low, high = map(as_drawn, find_drawn_ends(row))
     at = as_number(row.get("q")) if form == "curve" else None
     return Mark(
         label=label,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sordino.charts.figure import Figure, Mark, measure
+from sordino.charts.figure import Figure, Mark, measure_text
 
 Spec = dict[str, Any]
 
@@ -150,7 +150,7 @@ def _measure_labels(figure: Figure) -> int:
     """
     letters = figure.room
     if letters is None:
-        letters = max((measure(mark.label) for mark in figure.marks), default=0)
+        letters = max((measure_text(mark.label) for mark in figure.marks), default=0)
     return letters * _LETTER + 10
 
 

@@ -71,14 +71,14 @@ def run(
 def _say_plan(plan: StudyPlan) -> None:
     """Say what is about to be spent, before it is."""
     # Only where somebody reads it.
-    from sordino.session.plans.plan import say_figure
+    from sordino.session.plans.plan import say_planned_figure
 
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
         wish = "" if one.goal is None else f", found for {one.goal}"
         figures, choices = (one.figures, []) if one.plan is None else (one.plan.rows, one.plan.list_choices())
         # The first one stands on the line of its release, all else below it.
-        first, *others = [*map(say_figure, figures)] or [_HOW_WIDE]
+        first, *others = [*map(say_planned_figure, figures)] or [_HOW_WIDE]
         say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {first}")
         for sentence in [*others, *choices]:
             say(f"    {sentence}")

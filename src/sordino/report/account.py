@@ -37,7 +37,7 @@ class Spending(NamedTuple):
     kept: bool
 
 
-def check_account(account: Any) -> None:
+def check_shown_account(account: Any) -> None:
     """Refuse what is no statement of an account."""
     if not isinstance(account, Mapping) or not isinstance(account.get("account"), str):
         raise InvalidParameter(

@@ -8,11 +8,11 @@ from importlib.resources import files
 from typing import Any
 
 from sordino._version import __version__
-from sordino.charts.figure import find_true_ends
+from sordino.charts.figure import find_drawn_ends
 from sordino.constraints import shown
 from sordino.cost.odds import say_odds
 from sordino.errors import InvalidParameter
-from sordino.report.account import check_account, write_account
+from sordino.report.account import check_shown_account, write_account
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import read_statement, write_statement, write_theorems
 from sordino.report.read import Told, read_releases
@@ -93,7 +93,7 @@ def make_report(
     """
     told = read_releases(releases)
     if account is not None:
-        check_account(account)
+        check_shown_account(account)
     said = None if statement is None else read_statement(statement)
     if not told and account is None:
         raise InvalidParameter("A report needs at least one release, or an account; got neither.")
@@ -192,7 +192,7 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
 
 def _say_ranges(told: Sequence[Told]) -> str:
     # Of ranks, and of what nothing is known of, no line is drawn.
-    drawn = [each for each in told if any(find_true_ends(row) != (None, None) for row in list_drawn(each))]
+    drawn = [each for each in told if any(find_drawn_ends(row) != (None, None) for row in list_drawn(each))]
     shares = {each.number("confidence") for each in drawn} - {None}
     said = "the true number lies with the probability that is told beside it"
     if len(shares) == 1 and not any(map(is_on_average, told)):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sordino.charts import draw_svg, read_figure
-from sordino.charts.figure import MOST_MARKS, as_number, find_true_ends
+from sordino.charts.figure import MOST_MARKS, as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, Told
 from sordino.report.spent import say_spent
@@ -17,8 +17,8 @@ from sordino.report.words import (
     is_clipped,
     list_drawn,
     make_list,
+    name_people,
     name_release,
-    name_unit,
     say_certainty,
     say_interval,
     say_neighbors,
@@ -86,7 +86,7 @@ def _name_values(told: Told) -> str:
 
 
 def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
-    drawn = [find_true_ends(row) for row in list_drawn(told)]
+    drawn = [find_drawn_ends(row) for row in list_drawn(told)]
     unknown = [
         say_interval(row) != "" and ends == (None, None) for row, ends in zip(told.rows, drawn, strict=True)
     ]
@@ -334,4 +334,4 @@ def name_whom(told: Sequence[Told]) -> Markup:
     unit = units.pop() if len(units) == 1 else None
     if unit is None or not told:
         return join("person")
-    return quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_unit(told[0])
+    return quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_people(told[0])

@@ -78,7 +78,7 @@ def say_share(share: float) -> str:
     return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
 
 
-def name_unit(told: Told, *, several: bool = False) -> Markup:
+def name_people(told: Told, *, several: bool = False) -> Markup:
     """Return whom a release protects, as a noun: "row", or the values of a column."""
     unit = told.text("unit")
     if unit is None:
@@ -131,13 +131,13 @@ def _name_count(told: Told) -> Markup:
 
 def _name_counted(told: Told) -> Markup:
     counted = told.rows[0].get("count") if told.rows else None
-    return join("rows") if counted != "units" else name_unit(told, several=True)
+    return join("rows") if counted != "units" else name_people(told, several=True)
 
 
 def say_question(told: Told) -> Markup:
     """Return one sentence: what was asked."""
     item, column = told.text("item"), told.text("column")
-    units = name_unit(told, several=True)
+    units = name_people(told, several=True)
     # Where nothing bounds it, each unit counts once for an item.
     things = _name_things(item, "values")
     many = f"{len(told.rows):,}"
@@ -369,7 +369,7 @@ def say_neighbors(told: Told) -> Markup | None:
     unit = told.text("unit") or ""
     one = join("all rows with the same value of ", quote(unit.removeprefix("column ")))
     if not unit.startswith("column "):
-        one = join("one ", name_unit(told))
+        one = join("one ", name_people(told))
     hidden = (
         join(
             "Hidden is whether ",

@@ -110,7 +110,7 @@ class BoundedValue(Derivable, HasInterval, ColumnRelease):
         return _widen_ends(interval(fresh, confidence=share), self.mechanism, self.bounds)
 
 
-class Figure(NamedTuple):
+class BoundedFigure(NamedTuple):
     """What a bounded total is computed from: private, but for the number of records of a mean."""
 
     total: Total
@@ -220,7 +220,7 @@ class BoundedTotal:
         return _build_total_noise(self, records)
 
     @scrubbed
-    def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
+    def release(self, figure: BoundedFigure, *, entropy: Entropy) -> BoundedValue:
         """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
         fresh_entropy(entropy, "BoundedTotal.release")
         # The noise exists for every number of records, 0 counting as 1: nothing is refused after the charge.

@@ -26,7 +26,7 @@ from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
-from sordino.session.bounded_total import BoundedTotal, Figure
+from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 
 Searching = Quantile | Quantiles | QuantilesWithIntervals | Clipped
@@ -169,9 +169,9 @@ class _BoundedFigures:
         # The number of records decides how much noise there is, which is allowed: no neighbor of a mean has
         # another one. 0 keeps the place of one that was declared to have a number and has none.
         records = known + missing if self.estimator.kind == "mean" else None
-        return PrivateNumbers([Figure(total, records) for total in totals], known, missing)
+        return PrivateNumbers([BoundedFigure(total, records) for total in totals], known, missing)
 
-    def release(self, answers: list[Figure], entropy: Entropy) -> Sequence[object]:
+    def release(self, answers: list[BoundedFigure], entropy: Entropy) -> Sequence[object]:
         return [self.estimator.release(figure, entropy=entropy) for figure in answers]
 
 

@@ -161,7 +161,7 @@ def build_unlisted(
 
 @final
 @dataclass(frozen=True)
-class Counted:
+class NoisyCounts:
     """What a noisy histogram released; nothing in it is private any more.
 
     Attributes
@@ -206,7 +206,7 @@ def count_with_noise(
     question: CountQuestion,
     *,
     k: int | None,
-) -> Steps[Counted]:
+) -> Steps[NoisyCounts]:
     """Count all items with noise, and release the `k` best of them; None: all that reach the threshold."""
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
     counts: Counts = charged.read(question)
@@ -233,7 +233,7 @@ def count_with_noise(
         simultaneous=request.simultaneous,
         capped=table.unit.max_rows is not None,
     )
-    return Counted(top, labels, said, size)
+    return NoisyCounts(top, labels, said, size)
 
 
 def _find_nothing(mechanism: HistogramTopK, charged: Charged) -> HistogramTop:
@@ -323,7 +323,7 @@ def release_above(
     )
 
 
-def _make_rows(counted: Counted) -> tuple[TopItem, ...]:
+def _make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
     """Return the rows of the best of a histogram."""
     top, said = counted.top, counted.said
     values = top.values.tolist()

@@ -108,7 +108,7 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "privacy_loss.privacy_unit": _write_stated_unit(promise["unit"]),
         "privacy_loss.privacy_unit_details": _write_neighbours(promise),
         "privacy_loss.privacy_parameters": {
-            name: round_up(Fraction(guarantee[name]))
+            name: round_up_stated(Fraction(guarantee[name]))
             for name in ("epsilon", "delta", "rho")
             # A rho that holds unless a release fails is none without the delta of that.
             if name in guarantee and not (name == "rho" and "failures" in guarantee)
@@ -122,7 +122,7 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def round_up(number: Fraction) -> float:
+def round_up_stated(number: Fraction) -> float:
     """Return a float that is not below an exact number, as it is written: 1e-06 stands for a millionth."""
     near = float(number)
     return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
@@ -159,7 +159,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
 
 
 def _write_stated_number(number: str) -> str:
-    return number if "/" not in number else f"{round_up(Fraction(number)):.12g}"
+    return number if "/" not in number else f"{round_up_stated(Fraction(number)):.12g}"
 
 
 def _write_mechanisms(promise: Mapping[str, Any]) -> str:

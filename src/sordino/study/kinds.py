@@ -125,7 +125,7 @@ def read_domain(said: Any, folder: str) -> Domain:
     match which[0]:
         case "file" if isinstance(value, str) and value:
             return Domain.from_file(
-                join(folder, value), column=said.get("column"), header=said.get("header", True)
+                join_path(folder, value), column=said.get("column"), header=said.get("header", True)
             )
         case "range" if isinstance(value, list) and len(value) == 2:
             return Domain.range(*value)
@@ -152,7 +152,7 @@ def refuse_unknown(what: str, said: Mapping[str, Any], known: Sequence[str]) -> 
             raise InvalidParameter(say_unknown_key(what, key, known))
 
 
-def join(folder: str, path: str) -> str:
+def join_path(folder: str, path: str) -> str:
     """Return a path as it is named from here, if it was named from a folder."""
     # From where it is named it would lead elsewhere; a path from the root leads to the same place.
     return str(Path(folder) / path)

@@ -25,7 +25,7 @@ from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.urls import store_at
 from sordino.report.theorems import find_docs
 from sordino.study.document import Document
-from sordino.study.kinds import join
+from sordino.study.kinds import join_path
 
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 NAME = Constraint(
@@ -215,8 +215,8 @@ def locate_source(folder: str, source: str) -> str:
     """Return a source as it is named from here; files are named from the folder of the study."""
     scheme, colon, rest = source.partition(":")
     if colon and scheme in {"duckdb", "excel"}:
-        return f"{scheme}:{join(folder, rest)}"
-    return source if "://" in source else join(folder, source)
+        return f"{scheme}:{join_path(folder, rest)}"
+    return source if "://" in source else join_path(folder, source)
 
 
 def locate_ledger(folder: str, url: str) -> str:
@@ -231,7 +231,7 @@ def locate_ledger(folder: str, url: str) -> str:
         return url
     # Looked at before a folder stands in front of it, behind which an address would pass for a path.
     store_at(url)
-    return join(folder, url)
+    return join_path(folder, url)
 
 
 def read_unit(document: Document) -> PrivacyUnit:

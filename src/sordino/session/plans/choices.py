@@ -10,7 +10,7 @@ from sordino.constraints import to_fraction
 from sordino.entropy import Seeded
 from sordino.mechanisms import HistogramTopK, NoisyTopK
 from sordino.plan.chosen import RUNS, Chances, simulate_top
-from sordino.session.plans.dry_run import Draw
+from sordino.session.plans.dry_run import SimulatedDraw
 
 _CHOICES = 200
 """How often a mechanism chooses in a plan that is no plain choice of the largest."""
@@ -21,14 +21,14 @@ _ZEROS = 1 << 20
 """Of a range at most so many labels without rows compete in a plan."""
 
 
-def simulate_choice(request: Any, draw: Draw, wanted: int) -> Chances:
+def simulate_choice(request: Any, draw: SimulatedDraw, wanted: int) -> Chances:
     """Return how often the right items are named.
 
     Parameters
     ----------
     request : TopKRequest, TopSetRequest or AboveRequest
         What is asked for.
-    draw : Draw
+    draw : SimulatedDraw
         What chose in a dry run: the mechanism, and the counts.
     wanted : int
         At least so many runs.
@@ -55,7 +55,7 @@ class _Right(NamedTuple):
     least: float
 
 
-def _play(request: Any, draw: Draw, wanted: int) -> Chances:
+def _play(request: Any, draw: SimulatedDraw, wanted: int) -> Chances:
     """Let the mechanism itself choose again and again."""
     counts = np.asarray(draw.answers)
     times = max(_LEAST, min(max(_CHOICES, wanted), _LABELS_IN_ALL // max(1, counts.size)))

@@ -72,7 +72,7 @@ class PublicRows:
         return answer
 
 
-class Draw(NamedTuple):
+class SimulatedDraw(NamedTuple):
     """A mechanism that has released in a dry run: what it was handed, and what came of it."""
 
     mechanism: Any
@@ -81,7 +81,7 @@ class Draw(NamedTuple):
     released: Any
 
 
-class Enough(Exception):
+class EnoughSeen(Exception):
     """What is looked for was seen."""
 
 
@@ -93,7 +93,7 @@ class SimulatedCharge:
     ----------
     asked : list
         Each question.
-    drawn : list of Draw
+    drawn : list of SimulatedDraw
         Each mechanism that has released.
     """
 
@@ -102,7 +102,7 @@ class SimulatedCharge:
     def __init__(self, answers: Answers, noise: Entropy, *, only_first: bool = False) -> None:
         self._answers, self._noise, self._only_first = answers, noise, only_first
         self.asked: list[Any] = []
-        self.drawn: list[Draw] = []
+        self.drawn: list[SimulatedDraw] = []
 
     def read(self, question: Any) -> Any:
         """Return answers that nobody read from the private source."""
@@ -112,10 +112,10 @@ class SimulatedCharge:
     def release(self, mechanism: Any, answers: Any, **more: Any) -> Any:
         """Let a mechanism release them, with noise from a seed."""
         if self._only_first:
-            self.drawn.append(Draw(mechanism, answers, more, None))
-            raise Enough
+            self.drawn.append(SimulatedDraw(mechanism, answers, more, None))
+            raise EnoughSeen
         released = mechanism.release(answers, entropy=self._noise, **more)
-        self.drawn.append(Draw(mechanism, answers, more, released))
+        self.drawn.append(SimulatedDraw(mechanism, answers, more, released))
         return released
 
     def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002 - never called
@@ -158,7 +158,7 @@ class Outcome:
 
     release: Any = field(repr=False)
     asked: list[Any] = field(repr=False)
-    drawn: list[Draw] = field(repr=False)
+    drawn: list[SimulatedDraw] = field(repr=False)
 
     @property
     def is_one_draw(self) -> bool:
@@ -250,10 +250,10 @@ class DryRun:
             return Outcome(end.value, charged.asked, charged.drawn)
         raise DataSourceError.after_charge()
 
-    def find_first_draw(self, answers: Answers) -> Draw:
+    def find_first_draw(self, answers: Answers) -> SimulatedDraw:
         """Return what would release first of these answers, without letting it."""
         charged = SimulatedCharge(answers, Seeded(SEED), only_first=True)
-        with suppress(Enough):
+        with suppress(EnoughSeen):
             self._start_again(answers).steps.send(cast("Any", charged))
         return charged.drawn[0]
 

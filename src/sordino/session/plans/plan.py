@@ -127,7 +127,7 @@ class Plan(Tabular):
     def list_figures(self) -> list[str]:
         """Return how wide intervals will be, a sentence for each kind of figure."""
         nothing = [NOTHING] if self.is_empty else []
-        return [say_figure(row) for row in self.rows] or nothing
+        return [say_planned_figure(row) for row in self.rows] or nothing
 
     @property
     def is_empty(self) -> bool:
@@ -174,7 +174,7 @@ class Plan(Tabular):
         }
 
 
-def say_figure(row: PlannedFigure) -> str:
+def say_planned_figure(row: PlannedFigure) -> str:
     """Return one figure in words."""
     if row.standard_error is not None and row.widest is None:
         return f"{row.figure} ({row.like}): standard error {row.standard_error:.6g}."

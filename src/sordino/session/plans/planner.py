@@ -21,7 +21,7 @@ from sordino.session.plans.expected_values import OF_CLIPPED, ExpectedValues
 from sordino.session.plans.goal_meter import GoalMeter, check_goal, count_choices
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.rules import list_rules
-from sordino.session.plans.runs import Runs
+from sordino.session.plans.runs import DryRuns
 from sordino.session.plans.widths import (
     ANY_DATA,
     PlannedFigure,
@@ -111,7 +111,7 @@ class Planner:
             asked = replace(cast("Any", request), epsilon=epsilon)
             return DryRun(self._executor, asked, self._before, rehearsed=True)
 
-        def look(epsilon: Fraction, runs: Runs = prepared, *, closely: bool = False) -> Reached:
+        def look(epsilon: Fraction, runs: DryRuns = prepared, *, closely: bool = False) -> Reached:
             run = start(epsilon)
             if goal.kind == "right":
                 return goal_meter.read((), self._choose(run, runs))
@@ -149,14 +149,14 @@ class Planner:
     def _assume(self, request: Request[Any], like: Any, rows: Any) -> Assumption:
         return assume(request, self._executor.source, self._form, like=like, rows=rows)
 
-    def _prepare(self, request: Request[Any], assumed: Assumption, runs: Any) -> Runs:
+    def _prepare(self, request: Request[Any], assumed: Assumption, runs: Any) -> DryRuns:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         asked = None if runs is None else COUNT(f"{request.name}.runs", runs)
         expected_values = ExpectedValues(request) if request.name in OF_CLIPPED else None
-        return Runs(assumed, asked, names, expected_values, choices=asked or 0)
+        return DryRuns(assumed, asked, names, expected_values, choices=asked or 0)
 
-    def _describe(self, run: DryRun, runs: Runs) -> Plan:
+    def _describe(self, run: DryRun, runs: DryRuns) -> Plan:
         # First, so that a release that does not fit is refused at once.
         preview = self._ask(run)
         first = runs.start(run)
@@ -187,7 +187,7 @@ class Planner:
         # A cost in its place: how many are measured depends on what is found.
         return describe_law(run.reservation.parts[-1], name, confidence)
 
-    def _measure_sizes(self, run: DryRun, runs: Runs) -> dict[tuple[str, str], float]:
+    def _measure_sizes(self, run: DryRun, runs: DryRuns) -> dict[tuple[str, str], float]:
         """Return about how large each figure is, of data as they are assumed."""
         sizes = {}
         for place, answers in enumerate(runs.assumed.answers):
@@ -199,7 +199,7 @@ class Planner:
 
     # ---- choices -------------------------------------------------------------------------------------------
 
-    def _choose(self, run: DryRun, runs: Runs) -> tuple[PlannedChoice, ...]:
+    def _choose(self, run: DryRun, runs: DryRuns) -> tuple[PlannedChoice, ...]:
         """Return how likely the right items are named, for each assumption; none where nothing is chosen."""
         if not run.request.chooses:
             return ()

@@ -40,7 +40,7 @@ class _Seen(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class Runs:
+class DryRuns:
     """Dry runs of one request over all that is assumed; with another epsilon these are the same runs.
 
     Attributes
