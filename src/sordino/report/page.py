@@ -192,7 +192,12 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
 
 def _say_ranges(told: Sequence[Told]) -> str:
     # Of ranks, and of what nothing is known of, no line is drawn.
-    drawn = [each for each in told if any(find_drawn_ends(row) != (None, None) for row in list_drawn(each))]
+    drawn = [
+        each
+        for each in told
+        # One whose figures have no ends at all is not drawn.
+        if any(find_drawn_ends(row) != (None, None) for row in list_drawn(each))
+    ]
     shares = {each.number("confidence") for each in drawn} - {None}
     said = "the true number lies with the probability that is told beside it"
     if len(shares) == 1 and not any(map(is_on_average, told)):
