@@ -61,10 +61,11 @@ def parameter(
     kw_only : bool
         False where it may be given without its name.
     last : bool
-        Whether it stands behind all others where they are listed.
+        Whether it is no part of what is asked: it stands behind all others where they are listed,
+        and objects that differ in nothing else are equal.
     """
     about = {"check": check, "meaning": meaning, "more": more, "last": last}
-    return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
+    return dataclasses.field(default=default, kw_only=kw_only, compare=not last, metadata=about)
 
 
 def derived(meaning: str, *, init: Literal[False] = False) -> Any:

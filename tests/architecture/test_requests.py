@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import gc
 import inspect
+import pickle
 import re
+import weakref
 
 import polars as pl
 import pytest
@@ -36,14 +39,46 @@ def test_a_method_of_a_session_takes_what_its_request_declares_and_says_what_eac
     assert order == sorted(order)
 
 
+COLUMN = (
+    "column, *, epsilon, cap, lower, growth=, unit=, where=, by=, domain=, groups_per_unit=, most_groups=, "
+    "search_share=, numbers_share=, strict_types="
+)
+SIGNATURES = {
+    "top_k": "item, *, k, epsilon, domain, where=, measure_noise=, simultaneous=, threshold=, "
+    "selection_share=, noise=, method=, kth_count=, progress= -> TopItems",
+    "top_set": "item, *, k, epsilon, domain, where=, measure_noise=, simultaneous=, selection_share=, "
+    "progress= -> TopSetItems",
+    "above": "item, *, threshold, positives, epsilon, domain, where=, adaptive=, measure_share=, "
+    "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
+    "method=, progress= -> AboveItems",
+    "histogram": "item, *, epsilon, domain, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
+    "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
+    "count_distinct_units": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
+    "quantile": COLUMN.replace("lower,", "lower, q,") + ", size_hint=, interval_share=, integer=, progress= "
+    "-> QuantileValue | QuantileValues | Groups",
+    "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
+    "variance": f"{COLUMN}, progress= -> VarianceValue | Groups",
+    "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
+    "-> Values | Reported",
+    "remeasure": "release, *, epsilon, noise=, planned=, part=, progress= -> Remeasured",
+}
+
+
+def written(name):
+    """Return the parameters of a method, those with a default with a sign, and what it returns."""
+    found = inspect.signature(getattr(sd.Session, name))
+    listed, named = [], False
+    for one in list(found.parameters.values())[1:]:
+        if one.kind == one.KEYWORD_ONLY and not named:
+            listed, named = [*listed, "*"], True
+        listed.append(one.name if one.default is one.empty else f"{one.name}=")
+    return f"{', '.join(listed)} -> {found.return_annotation}"
+
+
 def test_signatures_are_what_a_reader_expects():
-    assert str(inspect.signature(sd.Session.count)).replace("'", "") == (
-        "(self, *, epsilon: Number, where: str | None = None, bounds: tuple[Number, Number] | None = None, "
-        "noise: MeasureNoise | None = None, progress: Progress | None = None) -> Count"
-    )
-    assert str(inspect.signature(sd.Session.mean)).endswith(" -> 'ClippedValue | BoundedValue | Groups'"), (
-        "no paths of modules"
-    )
+    assert {name: written(name) for name in RELEASES} == SIGNATURES
+    assert sd.Session.count.__annotations__["epsilon"] == "Number"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +96,40 @@ def test_wrong_arguments_are_told_of_the_method(given, asked, says):
             session.mean(*given, **asked)
         with pytest.raises(TypeError, match=says.replace("Session", "(Plans|Session)")):
             session.plan.mean(*given, **asked)
+    with pytest.raises(TypeError, match=r"Session\.count\(\) missing 1 required positional argument: 'self'"):
+        sd.Session.count(epsilon=1)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("name", ["count", "count_distinct_units", "histogram", "top_k", "sum", "mean"])
+def test_a_function_of_the_callers_goes_along_with_no_release(name, again):
+    """It may hold the table: a release is public, and is pickled and kept."""
+    frame = pl.DataFrame({"x": [1.0] * 90, "item": ["a", "b", "c"] * 30})
+    own = {"histogram": {"domain": ["a", "b"]}, "top_k": {"k": 1, "domain": ["a", "b"], "method": "gaps"}}
+    first = {"histogram": ["item"], "top_k": ["item"], "sum": ["x"], "mean": ["x"]}
+    asked = own.get(name, {"cap": 9, "lower": 0} if name in {"sum", "mean"} else {})
+
+    def tell(_percent):
+        return frame
+
+    with sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1)) as session:
+        release = getattr(session, name)(*first.get(name, []), epsilon=1, progress=tell, **asked)
+        if again:
+            release = session.remeasure(release, epsilon=1, progress=tell)
+        pickle.dumps(release)
+        kept = session._executor.asked.find(release)
+        assert kept.progress is None
+        holder = weakref.ref(tell)
+        del tell
+        gc.collect()
+        assert holder() is None
+
+
+def test_what_is_no_function_is_refused_before_the_charge():
+    with sd.Session(pl.DataFrame({"x": [1]}), unit=sd.PrivacyUnit.row(), ledger=None) as session:
+        for place in (session, session.plan):
+            with pytest.raises(sd.InvalidParameter, match=r"count\.progress must be a function"):
+                place.count(epsilon=1, progress=5)
 
 
 def test_a_plan_has_a_method_for_each_release_with_what_is_assumed():

@@ -5,6 +5,7 @@ Exit codes stay the documented ones. Processes are real, and buffer what they wr
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -458,3 +459,19 @@ def test_a_domain_that_is_read_whole_would_be_seen(sordino, orders, tmp_path, mo
     monkeypatch.setattr(label_files, "_read_bounded_lines", lambda file: file)
     with pytest.raises(AssertionError):
         test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path)
+
+
+def test_a_program_that_calls_the_command_keeps_its_own_garbage_collected(orders):
+    """Only the command's own process may be spared that: garbage of another one may hold private rows."""
+    frozen = gc.get_freeze_count()
+    assert cli.run(["count", str(orders), "--row-is-unit", *map(str, FREE), "--quiet"]) == 0
+    assert gc.get_freeze_count() <= frozen
+    alone = started(
+        "count",
+        orders,
+        "--row-is-unit",
+        *FREE,
+        code="import gc\nfrom sordino import cli\n"
+        "cli.sys.exit = lambda code: print(gc.get_freeze_count() > 0)\ncli.main()",
+    )
+    assert alone.stdout.decode().endswith("True\n")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import sordino as sd
+from sordino import session
 from sordino.session import releases
 from sordino.session.request import Request
 from sordino.study.document import Document
@@ -38,6 +42,9 @@ def test_every_request_is_what_a_session_releases_under_its_name_and_a_kind_or_h
     def leaves(one):
         return {one} if not one.__subclasses__() else set().union(*map(leaves, one.__subclasses__()))
 
+    # One that nobody listed would be loaded by nothing.
+    for module in pkgutil.iter_modules(session.__path__):
+        importlib.import_module(f"sordino.session.{module.name}")
     for name, release in releases.RELEASES.items():
         assert release.request.name == name
     known = {one.name for one in leaves(Request) if one.__module__.startswith("sordino.")}
@@ -268,3 +275,9 @@ def test_an_address_that_is_written_wrongly_is_not_shown(tmp_path, url):
 def test_a_limit_of_memory_is_that_of_the_engine(tmp_path):
     path = put_shop(tmp_path, STUDY.replace("[source]\n", '[source]\nmemory_limit = "1 GB"\n'))
     assert sd.Study.load(path)._source.memory_limit == 10**9
+
+
+def test_the_manual_lists_every_kind():
+    manual = (Path(__file__).parents[2] / "docs/how-to/run-a-study.md").read_text(encoding="utf-8")
+    [line] = [line for line in manual.splitlines() if line.startswith("- Kinds are ")]
+    assert sorted(re.findall(r"`(\w+)`", line)) == sorted(list_kinds())

@@ -75,9 +75,10 @@ def _start_lightly() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            # Nor later. At the end it is let go: the binding of the engine looks for what is left.
-            gc.freeze()
-            atexit.register(gc.unfreeze)
+            if _owns_process:
+                # Nor later. At the end it is let go: the engine looks for what is left.
+                gc.freeze()
+                atexit.register(gc.unfreeze)
             gc.enable()
         if spared:
             del os.environ[_BLAS_THREADS]
@@ -234,6 +235,9 @@ def _report_error(error: BaseException) -> int:
     return 4 if isinstance(error, OSError) else 1
 
 
+_owns_process: list[bool] = []
+"""Not empty where the command is the whole program, and is not called by another one."""
+
 _received_signals: list[int] = []
 """The signals that came."""
 
@@ -263,6 +267,7 @@ def main() -> None:
     # What is raised where nobody can catch it (in a callback of an engine, in a finalizer) Python would print
     # with all that stands there.
     sys.unraisablehook = lambda _: None
+    _owns_process.append(True)
     try:
         _install_signal_handlers()
         code = run()

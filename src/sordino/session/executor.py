@@ -154,7 +154,8 @@ class ReleaseExecutor:
         `before` is what stands before it in its batch.
         """
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
-        return Started(request.name, next(steps), steps, request, request.progress)
+        plain = request.without_callbacks()
+        return Started(request.name, next(steps), steps, plain, request.progress)
 
     @scrubbed
     def run(self, asked: Sequence[Started[Any]], run_key: RunKey | None = None) -> list[Any]:

@@ -7,7 +7,7 @@ of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -226,6 +226,10 @@ class RandomizeRequest(Request[Values | Reported]):
         more="Memory stays constant then, but for a count for each unit of a column.",
         default=None,
     )
+
+    def without_callbacks(self) -> RandomizeRequest:
+        """Return the same request without functions of the caller's."""
+        return replace(super().without_callbacks(), write=None)
 
     def steps(self, table: Table) -> Steps[Values | Reported]:
         """Report every record, in the order of the records."""

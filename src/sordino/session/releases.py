@@ -57,6 +57,7 @@ def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
     def release(self: Any, *given: Any, **asked: Any) -> Any:
         return self._do(request(*given, **asked))
 
+    release.__name__, release.__qualname__ = request.name, f"Session.{request.name}"
     method = scrubbed(release)
     update_wrapper(method, request, assigned=("__module__", "__doc__"), updated=())
     method.__name__, method.__qualname__ = request.name, f"Session.{request.name}"
@@ -66,6 +67,7 @@ def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
     listed = [own, *(known[one.name] for one in list_parameters(request))]
     shown = inspect.Signature(listed, return_annotation=_name_result(request))
     method.__signature__ = shown  # type: ignore[attr-defined]
+    method.__annotations__ = {one.name: one.annotation for one in listed[1:]}
     return method
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 
 from sordino.constraints import FINITE, exact, shown, to_fraction
 from sordino.cost import Pure
@@ -240,6 +240,13 @@ def checked_later(_name: str, value: Any) -> Any:
     return value
 
 
+def _checked_callback(name: str, value: object) -> object:
+    """Keep a function of the caller's, or None."""
+    if value is None or callable(value):
+        return value
+    raise InvalidParameter(f"{name} must be a function, or None; got {shown(value)}.")
+
+
 class Request(Declared, Generic[R]):
     """One release of a session: its public parameters, checked when it is made, and its steps."""
 
@@ -253,7 +260,10 @@ class Request(Declared, Generic[R]):
     """Parameters that are kept with a release so that it can be measured again; none where it cannot."""
 
     progress: Progress | None = parameter(
-        checked_later, "Called with percentages while the engine works.", default=None, last=True
+        _checked_callback,
+        "Called with percentages while the engine works.",
+        default=None,
+        last=True,
     )
 
     def __init_subclass__(cls) -> None:
@@ -277,6 +287,13 @@ class Request(Declared, Generic[R]):
     def spoken(self) -> str:
         """How messages name the request."""
         return self.name
+
+    def without_callbacks(self) -> Self:
+        """Return the same request without functions of the caller's.
+
+        What is remembered, and goes along with a release, must not hold what such a function holds.
+        """
+        return self if self.progress is None else replace(self, progress=None)
 
     @abstractmethod
     def steps(self, table: Table) -> Steps[R]:
