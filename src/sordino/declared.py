@@ -42,7 +42,7 @@ def parameter(
     more: str = "",
     default: Any = dataclasses.MISSING,
     kw_only: bool = True,
-    last: bool = False,
+    beside: bool = False,
 ) -> Any:
     """Declare a public parameter.
 
@@ -60,12 +60,12 @@ def parameter(
         Without one the parameter must be given.
     kw_only : bool
         False where it may be given without its name.
-    last : bool
+    beside : bool
         Whether it is no part of what is asked: it stands behind all others where they are listed,
         and objects that differ in nothing else are equal.
     """
-    about = {"check": check, "meaning": meaning, "more": more, "last": last}
-    return dataclasses.field(default=default, kw_only=kw_only, compare=not last, metadata=about)
+    about = {"check": check, "meaning": meaning, "more": more, "beside": beside}
+    return dataclasses.field(default=default, kw_only=kw_only, compare=not beside, metadata=about)
 
 
 def derived(meaning: str, *, init: Literal[False] = False) -> Any:
@@ -123,7 +123,7 @@ def list_parameters(cls: type) -> list[dataclasses.Field[Any]]:
         key=lambda one: (
             one.kw_only,
             one.default is not dataclasses.MISSING,
-            one.metadata.get("last", False),
+            one.metadata.get("beside", False),
         ),
     )
 

@@ -280,15 +280,32 @@ def compose(*costs: Cost) -> Cost:
     >>> cost.compose(cost.Pure(epsilon=0.1), cost.Pure(epsilon=0.2)).pure()
     Fraction(3, 10)
     """
-    counts: Counter[Cost] = Counter()
-    # By identity first, which needs no hash of a cost: a list may hold one object a million times.
+    # By identity first, which asks no cost for its hash: a list may hold one object many times.
     repeated = Counter(map(id, costs))
-    for cost in {id(cost): cost for cost in costs}.values():
-        _check_countable(cost, "compose")
-        times = repeated[id(cost)]
+    waiting = set(repeated)
+    times: dict[Any, int] = {}
+    first: dict[Any, Cost] = {}
+    each: Any
+    for each in costs:
+        # All that follow were met before.
+        if not waiting:
+            break
+        place = id(each)
+        if place in waiting:
+            waiting.remove(place)
+            name: Any = each
+            if type(each) in _SINGLE:
+                # The numbers of our own costs are compared faster than the costs.
+                name = type(each), each.key
+            else:
+                _check_countable(each, "compose")
+            first.setdefault(name, each)
+            times[name] = times.get(name, 0) + repeated[place]
+    counts: Counter[Cost] = Counter()
+    for name, cost in first.items():
         # Parts of a composition are taken out, so that equal ones are counted together.
         for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
-            counts[part] += count * times
+            counts[part] += count * times[name]
     return _simplify_composition((part, count) for part, count in counts.items() if not _costs_nothing(part))
 
 

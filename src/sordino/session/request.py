@@ -263,7 +263,7 @@ class Request(Declared, Generic[R]):
         _checked_callback,
         "Called with percentages while the engine works.",
         default=None,
-        last=True,
+        beside=True,
     )
 
     def __init_subclass__(cls) -> None:
