@@ -15,7 +15,9 @@ import duckdb
 
 from benchmarks.measuring import ROUNDS, medians, process, table, verdict
 from sordino import BucketGrid, PrivacyUnit
-from sordino.data import StepRange, open_source, prepare_numbers
+from sordino.columns import StepRange
+from sordino.questions import prepare_numbers
+from sordino.sources import open_source
 
 ROWS = int(os.environ.get("SORDINO_ROWS", "10000000"))
 GRID = BucketGrid.geometric(lower=0, cap=1.01**1389 * 1.005 - 1, growth=1.01)  # 1,390 edges
@@ -23,7 +25,8 @@ FEW = ROWS // 10
 CHILD = """
 import sys
 from sordino import BucketGrid, PrivacyUnit
-from sordino.data import open_source, prepare_numbers
+from sordino.questions import prepare_numbers
+from sordino.sources import open_source
 grid = BucketGrid.geometric(lower=0, cap=1.01**1389 * 1.005 - 1, growth=1.01)
 prepare_numbers(open_source(sys.argv[1]), PrivacyUnit.row(), column="x", grid=grid).run()
 """

@@ -14,7 +14,9 @@ import duckdb
 
 from benchmarks.measuring import medians, table, verdict
 from sordino import ClippedMean, Domain, PrivacyUnit, Seeded, Session
-from sordino.data import StepRange, open_source, prepare_numbers
+from sordino.columns import StepRange
+from sordino.questions import prepare_numbers
+from sordino.sources import open_source
 
 ROWS = int(os.environ.get("SORDINO_ROWS", "20000000"))
 LINES = ROWS // 4

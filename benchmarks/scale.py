@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.measuring import machine, process, table, verdict
-from sordino.data.sources.memory import MEMORY
+from sordino.sources.memory import MEMORY
 
 SLICE = 10_000_000
 ROWS = (10_000_000, 100_000_000)

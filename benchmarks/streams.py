@@ -15,9 +15,10 @@ import duckdb
 
 from benchmarks.measuring import ROUNDS, medians, table
 from sordino import BucketGrid, PrivacyUnit
-from sordino.data import open_source, prepare_counts, prepare_numbers
-from sordino.data.sources.engine import engine, scanning
-from sordino.data.sources.tables import _name_columns
+from sordino.questions import prepare_counts, prepare_numbers
+from sordino.sources import open_source
+from sordino.sources.engine import engine, scanning
+from sordino.sources.tables import _name_columns
 
 ROWS = int(os.environ.get("SORDINO_ROWS", "5000000"))
 GRID = BucketGrid.geometric(lower=0, cap=1e6, growth=1.01)

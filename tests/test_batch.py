@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import CountQuestion
+from sordino.questions import CountQuestion
 from sordino.session import batch as batch_module, session as session_module
 
 DOMAIN = ["tea", "rice", "salt"]

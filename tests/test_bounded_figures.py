@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import sordino as sd
-from sordino.data import Total
-from sordino.data.sources.engine import Engine
-from sordino.estimators.clipped.clipped_steps import clipped_steps
+from sordino.columns import Total
+from sordino.columns.clipped_steps import clipped_steps
 from sordino.session import BoundedValue, Groups
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
+from sordino.sources.engine import Engine
 from support.postgres import database
 
 ROW = sd.PrivacyUnit.row()

@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 import sordino as sd
-from sordino.data import CsvFormat, Domain
-from sordino.data.questions.totals import NumberQuestion
-from sordino.data.sources.sql_templates import LONGEST_LABEL
+from sordino.questions import Domain
+from sordino.questions.totals import NumberQuestion
+from sordino.sources import CsvFormat
+from sordino.sources.sql.sql_templates import LONGEST_LABEL
 from support.postgres import database
 from support.tables import made
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import Domain
+from sordino.questions import Domain
 
 ROWS = pl.DataFrame(
     {

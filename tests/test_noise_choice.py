@@ -388,7 +388,8 @@ def test_an_interval_holds_as_often_as_it_says(tmp_path, visits, budget):
 @pytest.mark.parametrize("most", [None, 1, 3])
 def test_counts_of_a_unit_move_at_most_by_the_stated_length(visits, most):
     """Of every guest, in L2; with a bound of one item fewer it would be too short."""
-    from sordino.data import open_source, prepare_counts
+    from sordino.questions import prepare_counts
+    from sordino.sources import open_source
 
     unit = sd.PrivacyUnit("guest", max_rows=most)
     longest = 0.0

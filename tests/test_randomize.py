@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import open_source, prepare_records
-from sordino.data.questions import records as records_module
+from sordino.questions import prepare_records, records as records_module
 from sordino.session import LocalReports, Reported, local as randomize_module
+from sordino.sources import open_source
 
 ROW = sd.PrivacyUnit.row(adjacency="replace-one")
 USER = sd.PrivacyUnit("u", adjacency="replace-one", max_rows=2)

@@ -18,8 +18,8 @@ import pytest
 
 import sordino as sd
 from sordino import CsvFormat, PrivacyUnit, Seeded, Session
-from sordino.data.questions.bucket_query import BucketQuery, CountedRows
 from sordino.errors import InvalidParameter
+from sordino.sources.sql.bucket_query import BucketQuery, CountedRows
 from support.postgres import database
 from support.tables import made
 from support.workbooks import write_table

@@ -14,9 +14,9 @@ import pytest
 
 import sordino as sd
 from ledger.faults import failing
-from sordino.data import open_source
 from sordino.entropy import System
 from sordino.ledger.store import sqlite
+from sordino.sources import open_source
 from support.interrupts import interrupted, lines_of
 from support.remnants import printed, remnants
 

@@ -13,14 +13,15 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import open_source, prepare_counts
 from sordino.ledger import Price
 from sordino.ledger.amounts import Meter
+from sordino.questions import prepare_counts
 from sordino.session.above import prefer_histogram_above
 from sordino.session.noise_choice import RHO
 from sordino.session.noisy_histogram import find_histogram_rho
 from sordino.session.selection_noise import match_finder
 from sordino.session.top_k import prefer_histogram
+from sordino.sources import open_source
 
 LABELS = [f"item {number:03d}" for number in range(300)]
 

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sordino as sd
-from sordino.data import open_source
-from sordino.data.questions.reading import describe_unit_reading
-from sordino.data.questions.unit import PrivacyUnit
-from sordino.data.sources.engine import after_charge
+from sordino.questions.reading import describe_unit_reading
+from sordino.questions.unit import PrivacyUnit
 from sordino.session.executor import ReleaseExecutor
+from sordino.sources import open_source
+from sordino.sources.engine import after_charge
 
 UNIT = sd.PrivacyUnit("who", max_rows=1)
 PLAIN = sd.CsvFormat()
@@ -105,7 +105,7 @@ def test_forms_with_one_reading_read_the_same_units(table):
 
 def test_an_option_that_comes_later_counts(monkeypatch, table):
     """Nobody has to remember it here."""
-    from sordino.data.questions import reading
+    from sordino.questions import reading
 
     class Later:
         name = "later"

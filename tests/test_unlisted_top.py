@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import Domain
+from sordino.questions import Domain
 
 UNLISTED = Domain.unlisted(delta=1e-6)
 

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from sordino.data import CsvFormat, open_source
 from sordino.entropy import SYSTEM
 from sordino.session import counts, local, numbers, request
+from sordino.sources import CsvFormat, open_source
 
 # Where requests prepare what they ask the engine.
 _PLACES = tuple(

@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 
 from sordino import BucketCounts, BucketGrid, PrivacyUnit
-from sordino.data import CsvFormat, StepRange, open_source, prepare_numbers
+from sordino.columns import StepRange
+from sordino.questions import prepare_numbers
+from sordino.sources import CsvFormat, open_source
 
 ITEMS, GROUPS = 20, ("east", "north", "south")
 ITEM_SHAPES = ("zipf", "flat", "few")

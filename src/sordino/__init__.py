@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         smooth as smooth,
         statements as statements,
     )
-    from sordino.data import CsvFormat as CsvFormat, Domain as Domain, PrivacyUnit as PrivacyUnit
+    from sordino.columns import BucketCounts as BucketCounts, BucketGrid as BucketGrid
     from sordino.entropy import SYSTEM as SYSTEM, Entropy as Entropy, Seeded as Seeded
     from sordino.errors import (
         BudgetExceeded as BudgetExceeded,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         UnsupportedBackend as UnsupportedBackend,
     )
     from sordino.estimators import (
-        BucketCounts as BucketCounts,
-        BucketGrid as BucketGrid,
         ClippedMean as ClippedMean,
         ClippedSum as ClippedSum,
         ClippedValue as ClippedValue,
@@ -102,6 +100,7 @@ if TYPE_CHECKING:
         UnlistedHistogram as UnlistedHistogram,
         UnlistedTopK as UnlistedTopK,
     )
+    from sordino.questions import Domain as Domain, PrivacyUnit as PrivacyUnit
     from sordino.releases import (
         Choice as Choice,
         FirstAbove as FirstAbove,
@@ -119,6 +118,7 @@ if TYPE_CHECKING:
     )
     from sordino.sensitivity import COUNTING as COUNTING, Sensitivity as Sensitivity
     from sordino.session import Session as Session
+    from sordino.sources import CsvFormat as CsvFormat
     from sordino.study import Study as Study
 
 # Which module of the package holds each public name.
@@ -126,7 +126,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "accounting": ("accounting",),
     "cost": ("cost",),
-    "data": ("CsvFormat", "Domain", "PrivacyUnit"),
+    "columns": ("BucketCounts", "BucketGrid"),
+    "questions": ("Domain", "PrivacyUnit"),
+    "sources": ("CsvFormat",),
     "entropy": ("SYSTEM", "Entropy", "Seeded"),
     "errors": (
         "BudgetExceeded",
@@ -147,8 +149,6 @@ _HOMES = {
         "UnsupportedBackend",
     ),
     "estimators": (
-        "BucketCounts",
-        "BucketGrid",
         "ClippedMean",
         "ClippedSum",
         "ClippedValue",

@@ -24,11 +24,11 @@ MAY_CATCH_EVERYTHING = {
     "scrubbing.py": "an error that leaves is swept, and the same error goes on",
     "session/request.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/executor.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",
-    "data/sources/delta.py": "before the charge: the package that reads logs has errors of several kinds, and they may quote a log",
-    "data/sources/engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
-    "data/sources/arrow_interface.py": "a callback of the engine: what left it would be printed by Python with what it holds",
-    "data/sources/frames.py": "a value of unknown type whose own methods raise is a missing value; a plan that fails is a source that fails",
-    "data/sources/spark_progress.py": "what Spark says while it is watched or stopped may hold private words, and decides nothing",
+    "sources/delta.py": "before the charge: the package that reads logs has errors of several kinds, and they may quote a log",
+    "sources/engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
+    "sources/arrow_interface.py": "a callback of the engine: what left it would be printed by Python with what it holds",
+    "sources/frames.py": "a value of unknown type whose own methods raise is a missing value; a plan that fails is a source that fails",
+    "sources/spark/progress.py": "what Spark says while it is watched or stopped may hold private words, and decides nothing",
     "grid.py": "a private value whose own methods raise is a missing value",
 }
 

@@ -113,7 +113,13 @@ def test_the_list_of_public_names_is_what_one_sees():
 
 @pytest.mark.parametrize(
     "package",
-    ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "plan", "session"))],
+    [
+        "sordino",
+        *(
+            f"sordino.{name}"
+            for name in ("columns", "estimators", "mechanisms", "plan", "questions", "session", "sources")
+        ),
+    ],
 )
 def test_type_checkers_see_the_same_names(package):
     module = importlib.import_module(package)

@@ -17,10 +17,10 @@ from unittest import mock
 import pytest
 from hypothesis import given, strategies as st
 
-from sordino.data import Answer, answer_lines
-from sordino.data.csv import answer_lines as answer_lines_module
-from sordino.data.csv.answer_lines import read_number
 from sordino.errors import DataSourceError
+from sordino.sources import Answer, answer_lines
+from sordino.sources.csv import answer_lines as answer_lines_module
+from sordino.sources.csv.answer_lines import read_number
 from support.release_lines import latest
 
 LINE = ("above", "-", "--threshold", 100, "-c", 2, "--epsilon", 4, "--sensitivity", 1, "--monotone")

@@ -207,7 +207,7 @@ def test_an_error_of_the_engine_after_an_interrupt_is_an_interrupt(orders):
     failing = """
 import os, signal
 from sordino import cli
-from sordino.data.sources import validation
+from sordino.sources import validation
 def ask(self, question, labels=None):
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -282,7 +282,7 @@ cli.main()
 
 
 def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, monkeypatch):
-    from sordino.data.sources import engine as engine_module
+    from sordino.sources import engine as engine_module
 
     threads = []
     ask = engine_module.Engine.ask
@@ -397,7 +397,7 @@ def test_input_without_end_is_refused_or_read_in_bounded_memory(which, sordino, 
 
 def test_what_is_held_would_be_seen(sordino, monkeypatch):
     """Broken twin: an answer that is too long is kept."""
-    from sordino.data.csv.answer_lines import _AnswerLines
+    from sordino.sources.csv.answer_lines import _AnswerLines
 
     monkeypatch.setattr(_AnswerLines, "_keep", lambda self, rest: self._rest.extend(rest))
     with pytest.raises(AssertionError, match="MiB"):
@@ -454,7 +454,7 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
 
 def test_a_domain_that_is_read_whole_would_be_seen(sordino, orders, tmp_path, monkeypatch):
     """Broken twin: lines of any length."""
-    from sordino.data.questions import label_files
+    from sordino.questions import label_files
 
     monkeypatch.setattr(label_files, "_read_bounded_lines", lambda file: file)
     with pytest.raises(AssertionError):

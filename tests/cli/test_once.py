@@ -12,8 +12,8 @@ import pytest
 
 from sordino.cli import group
 from sordino.cli.once import Command
-from sordino.data.questions import predicate
 from sordino.errors import InvalidParameter
+from sordino.sources.predicates import predicate
 from support.release_lines import RELEASE_LINES, write_files
 
 

@@ -8,8 +8,9 @@ import io
 import numpy as np
 import pytest
 
-from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError
+from sordino.questions import open_scores
+from sordino.sources import CsvFormat
 from support.release_lines import PAPERS, latest, paid, without
 
 FREE = ("--epsilon", 1, "--sensitivity", 1, "--no-ledger")

@@ -12,8 +12,9 @@ import time
 import numpy as np
 import pytest
 
-from sordino.data import CsvFormat, open_markers
+from sordino.questions import open_markers
 from sordino.smooth import tdt_statistic
+from sordino.sources import CsvFormat
 from support.release_lines import PAPERS, latest, paid, without
 
 TABLE = b"""marker,chromosome,b,c,note

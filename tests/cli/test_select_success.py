@@ -10,9 +10,10 @@ from fractions import Fraction
 
 import pytest
 
-from sordino.data import CsvFormat, open_markers
 from sordino.genomics import choose_method
 from sordino.plan.goals import GRID
+from sordino.questions import open_markers
+from sordino.sources import CsvFormat
 from support.release_lines import paid
 
 TIME = re.compile(r'"time": "[^"]*"')

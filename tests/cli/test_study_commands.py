@@ -19,8 +19,8 @@ import sordino as sd
 from sordino import cli
 from sordino.cli import init, study as command
 from sordino.cli.init import _read_asked_value
-from sordino.data import CsvFormat
 from sordino.ledger import Charge
+from sordino.sources import CsvFormat
 from sordino.study.kinds import find_kind, list_kinds, list_required
 from sordino.study.template import _EXAMPLES, TO_COMPLETE, Draft, write_study, write_value
 from study.shop import NAMES, STUDY, put_shop, spent
@@ -112,7 +112,7 @@ def _read_terminal(master):
 
 
 def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
-    monkeypatch.setattr("sordino.data.CountQuestion.run", None)
+    monkeypatch.setattr("sordino.questions.CountQuestion.run", None)
     done = sordino("run", "study.toml", "--dry-run")
     assert done.code == 0
     said = done.json
@@ -240,7 +240,7 @@ def test_a_folder_that_is_there_is_refused(sordino, shop):
 
 def test_a_run_that_is_lost_has_a_code_of_its_own(sordino, shop, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("sordino.data.CountQuestion.run", lambda *_, **__: 1 / 0)
+        patch.setattr("sordino.questions.CountQuestion.run", lambda *_, **__: 1 / 0)
         failed = sordino("run", "study.toml", "--run-id", "monday", "--quiet")
     assert (failed.code, failed.err) == (4, f"Error: {sd.DataSourceError.AFTER_CHARGE}\n")
     lost = sordino("run", "study.toml", "--run-id", "monday", "--quiet")

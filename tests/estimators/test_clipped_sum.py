@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sordino import SYSTEM, BucketCounts, BucketGrid, ClippedMean, ClippedSum, InvalidParameter, Seeded
+from sordino.columns.bucket_sums import BucketSums
 from sordino.cost import Pure
-from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import RATIO
 from sordino.estimators.clipped.total_noise import TotalNoise
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, ClippedVariance, InvalidParameter, Seeded
+from sordino.columns.clipped_steps import clipped_moments
 from sordino.cost import Pure
-from sordino.estimators.clipped.clipped_steps import clipped_moments
 from sordino.estimators.clipped.clipped_variance import NoisyMoments
 from sordino.estimators.clipped.total_noise import TotalNoise
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 import sordino as sd
+from sordino.columns.bucket_counts import BucketCounts
 from sordino.cost import RDP, Pure
 from sordino.estimators.clipped import clipped_column
 from sordino.estimators.clipped.clipped_column import _find_total_cost
-from sordino.estimators.columns.bucket_counts import BucketCounts
 
 KINDS = {"sum": sd.ClippedSum, "mean": sd.ClippedMean, "variance": sd.ClippedVariance}
 ORDERS = (1.01, 1.1, 2.0, 8.92606, 100.0)

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, ClippedVariance, Quantile, QuantileInterval, Quantiles, Seeded
+from sordino.columns.clipped_steps import clipped_moments
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.clipped_steps import clipped_moments
 from sordino.estimators.quantiles import rank_search
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.noise import Geometric
@@ -186,7 +186,7 @@ def test_the_records_of_another_column_are_convicted(monkeypatch):
 
 def test_more_columns_than_are_looked_at_together(monkeypatch):
     subject = Quantiles(q=(0.25, 0.5, 0.75), epsilon=5, **GRID)
-    monkeypatch.setattr("sordino.estimators.columns.bucket_grid._CELLS_TOGETHER", 2 * (subject.grid.size + 1))
+    monkeypatch.setattr("sordino.columns.bucket_grid._CELLS_TOGETHER", 2 * (subject.grid.size + 1))
     assert len(subject.release_each(counted(subject) * 3, entropy=Seeded(1))) == 9
     assert subject.release_each([], entropy=Seeded(1)) == []
     both = QuantilesWithIntervals(subject, (QuantileInterval(q=0.5, epsilon=1, **GRID),) * 3)

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, ClippedMean, ClippedSum, Seeded
+from sordino.columns.bucket_sums import BucketSums
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from support.clipped_laws import scan_law
@@ -112,7 +112,7 @@ def test_noise_of_groups_is_their_own():
 
 def test_more_groups_than_are_looked_at_together(monkeypatch):
     subject = made("both")
-    monkeypatch.setattr("sordino.estimators.columns.bucket_grid._CELLS_TOGETHER", 3 * (subject.grid.size + 1))
+    monkeypatch.setattr("sordino.columns.bucket_grid._CELLS_TOGETHER", 3 * (subject.grid.size + 1))
     sums = repeated(VALUES, subject.search.ladder, 10)
     assert len(subject.release_each(sums, entropy=Seeded(1))) == 10
     empty = replace(BucketSums.of([], subject.search.ladder), missing=np.zeros(7, dtype=np.int64))

@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import open_source, prepare_numbers
 from sordino.errors import InvalidParameter
-from sordino.estimators.columns.column_release import NumbersShare
+from sordino.estimators.column_release import NumbersShare
 from sordino.estimators.numbers_share import count_numbers, estimate_share
+from sordino.questions import prepare_numbers
 from sordino.releases import Values
+from sordino.sources import open_source
 
 GRID = sd.BucketGrid(edges=[0.0, 5.0])
 SALT = bytes(range(32))

@@ -11,7 +11,7 @@ import pytest
 
 import sordino as sd
 from sordino import InvalidParameter, Quantile, QuantileInterval, Seeded
-from sordino.estimators import BucketCounts
+from sordino.columns import BucketCounts
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.estimators.quantiles.rank_search import Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan

@@ -17,26 +17,20 @@ from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
-from sordino.data.csv import encodings, header as header_module, text_rows, typed_fields
-from sordino.data.questions import (
-    bucket_query,
-    label_files,
-    predicate as predicate_module,
-    step_query,
-    totals as totals_module,
-)
-from sordino.data.sources import (
-    dialect,
+from sordino.questions import label_files, totals as totals_module
+from sordino.session import executor
+from sordino.sources import (
     engine as engine_module,
     files as files_module,
-    frame_condition,
     frames,
     open as open_module,
     source as source_module,
     tables,
 )
-from sordino.data.sources.engine import literal, quoted
-from sordino.session import executor
+from sordino.sources.csv import encodings, header as header_module, text_rows, typed_fields
+from sordino.sources.engine import literal, quoted
+from sordino.sources.predicates import frame_condition, predicate as predicate_module
+from sordino.sources.sql import bucket_query, dialect, step_query
 
 _UNDO: list[Callable[[], None]] = []
 

@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 import duckdb
 
-from sordino.data.questions import rank_choice
-from sordino.data.sources import engine as engine_module, validation
-from sordino.data.sources.number_stream import read_columns
+from sordino.questions import rank_choice
+from sordino.sources import engine as engine_module, validation
+from sordino.sources.number_stream import read_columns
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(

@@ -17,7 +17,7 @@ from fuzz.predicates import COMPARISONS, Tree
 from fuzz.questions import Answers, Question, has_squares, make_domain, make_grid, make_search, step_ranges
 from fuzz.tables import Row, Table
 from fuzz.values import WHOLE, exact_number, is_missing, text_of
-from sordino.estimators.clipped.sum_steps import SumSteps
+from sordino.columns.sum_steps import SumSteps
 
 _WHOLE_TEXT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 

@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from fuzz.predicates import Tree, render
-from sordino.data import (
+from sordino.columns import BucketGrid, StepRange
+from sordino.columns.bucket_sums import BucketSums
+from sordino.errors import DataSourceError, SordinoError
+from sordino.estimators.clipped.clip import Clip, ClipSearch
+from sordino.questions import (
     Domain,
     PrivacyUnit,
     RecordQuestion,
-    StepRange,
-    open_source,
     prepare_counts,
     prepare_numbers,
     prepare_records,
 )
-from sordino.data.questions.totals import _rehearse_numbers
-from sordino.data.sources.open import share_readings
-from sordino.errors import DataSourceError, SordinoError
-from sordino.estimators import BucketGrid
-from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.clip import Clip, ClipSearch
+from sordino.questions.totals import _rehearse_numbers
+from sordino.sources import open_source
+from sordino.sources.open import share_readings
 
 Answers = dict[tuple[Any, ...], int]
 

@@ -21,8 +21,8 @@ from fuzz.questions import Outcome, Question, make_domain
 from fuzz.replies import compare_replies
 from sordino import Seeded, Session
 from sordino.cli import run, work
-from sordino.data import PrivacyUnit
 from sordino.errors import DataSourceError, SordinoError
+from sordino.questions import PrivacyUnit
 
 NAMES = {
     "rows": ("count",),

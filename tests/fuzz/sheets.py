@@ -11,7 +11,7 @@ from typing import Any
 from fuzz import declared
 from fuzz.tables import Table
 from fuzz.written import Written
-from sordino.data import CsvFormat
+from sordino.sources import CsvFormat
 from support.workbooks import Book, C, write_book
 
 KINDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "DATE", "VARCHAR")

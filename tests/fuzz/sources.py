@@ -24,7 +24,7 @@ from fuzz.questions import Question
 from fuzz.tables import Table, arrow
 from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond
 from fuzz.written import Written
-from sordino.data import CsvFormat
+from sordino.sources import CsvFormat
 from support.text_files import packed
 
 Spec = dict[str, Any]

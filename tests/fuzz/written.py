@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sordino.data import CsvFormat
+from sordino.sources import CsvFormat
 
 
 @dataclass

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import sordino as sd
-from sordino.data import CsvFormat, open_markers
+from sordino.questions import open_markers
 from sordino.smooth.values import tables
+from sordino.sources import CsvFormat
 
 FAMILIES = [(i, j) for i in range(3) for j in range(3) if i + j <= 2]
 MOVES = {(a - c, b - d) for (a, b), (c, d) in itertools.product(FAMILIES, FAMILIES)}

@@ -10,10 +10,10 @@ import pytest
 
 import sordino as sd
 from ledger.test_renyi_accounts import row_of, spent_in_all
-from sordino.data import CountQuestion, Domain
-from sordino.data.questions.totals import NumberQuestion
 from sordino.errors import BudgetExceeded, DataSourceError, InvalidParameter
 from sordino.ledger.renyi import ATTO, NANO, Sums, amounts_at
+from sordino.questions import CountQuestion, Domain
+from sordino.questions.totals import NumberQuestion
 
 DELTA = Fraction(1, 10**7)
 EPSILON = Fraction(1, 2)

@@ -9,8 +9,8 @@ import pytest
 
 import sordino as sd
 from ledger.fakes import make, spent
-from sordino.data import PrivacyUnit
 from sordino.errors import SimulatedRelease
+from sordino.questions import PrivacyUnit
 
 ONE = {"epsilon": 0.25, "sensitivity": sd.COUNTING}
 MECHANISMS = {

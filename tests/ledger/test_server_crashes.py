@@ -15,10 +15,10 @@ from ledger.fakes import REAL, Mechanism, make, refused, spent
 from ledger.faults import POINTS, Blockade, blockade
 from ledger.operations import happened, prepare
 from ledger.test_servers import own  # noqa: F401  (a fixture)
-from sordino.data import PrivacyUnit
 from sordino.errors import DataSourceError, LedgerError
 from sordino.ledger import Ledger
 from sordino.ledger.store import postgres, store
+from sordino.questions import PrivacyUnit
 
 STEPS = [
     (name, point, moment)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import sordino as sd
-from sordino.data.sources.postgres import PostgresBackend
-from sordino.data.sources.source import ReaderBackend
 from sordino.errors import DataSourceError, SordinoError
 from sordino.session.plans import planner
 from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import PublicRows
+from sordino.sources.postgres import PostgresBackend
+from sordino.sources.source import ReaderBackend
 from support.postgres import database
 from support.tables import KINDS, made
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import Domain
+from sordino.questions import Domain
 from sordino.session.numbers import QuantileRequest
 from support.quantiles import law_of
 from support.unlisted import cdf, pmf

@@ -15,7 +15,7 @@ from sordino.errors import DataSourceError, InvalidParameter, LedgerError
 
 def _message_quotes_a_field() -> None:
     """A line that is refused is shown."""
-    from sordino.data.csv import answer_lines as lines
+    from sordino.sources.csv import answer_lines as lines
 
     split = lines._Lines._split
 
@@ -64,7 +64,7 @@ def _uncaught() -> None:
 
 def _rows_left_in_a_file() -> None:
     """Lines are spilled to a file that nobody removes."""
-    from sordino.data.csv import text_rows
+    from sordino.sources.csv import text_rows
 
     read = text_rows.kept_blocks
 
@@ -110,7 +110,7 @@ def _ledger_keeps_a_row() -> None:
 
 def _a_bad_line_refuses() -> None:
     """A line that does not parse ends the release: its exit code tells one row."""
-    from sordino.data.csv import lines as lines_module
+    from sordino.sources.csv import lines as lines_module
 
     good = lines_module.kept
 
@@ -124,7 +124,7 @@ def _a_bad_line_refuses() -> None:
 
 def _warning() -> None:
     """A library warns about the numbers that it was given."""
-    from sordino.data.csv import answer_lines as lines
+    from sordino.sources.csv import answer_lines as lines
 
     number = lines.read_number
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 import sordino as sd
-from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
-from sordino.data.questions.numbers import number_kind
-from sordino.data.sources import spark_sql, spark_steps
+from sordino.columns import BucketGrid, StepRange
 from sordino.errors import DataSourceError
-from sordino.estimators import BucketGrid
+from sordino.questions import Domain, PrivacyUnit, prepare_counts
+from sordino.sources import open_source
+from sordino.sources.spark import sql as spark_sql, steps as spark_steps
+from sordino.sources.sql.number_kind import number_kind
 from support.counted import SALT, counts_as_the_oracle, table
 from support.number_states import GRIDS, agrees, asked, floats, ladder_of, wholes
 from support.spark import session

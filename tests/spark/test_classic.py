@@ -55,8 +55,9 @@ KINDS = {"u": pa.string(), "g": pa.string(), "x": pa.float64()}
 
 def answers(source, failing=None):
     """Return what is asked of a source, as JSON has it."""
-    from sordino.data import Domain, PrivacyUnit, open_source, prepare_counts
     from sordino.errors import DataSourceError
+    from sordino.questions import Domain, PrivacyUnit, prepare_counts
+    from sordino.sources import open_source
     from support.counted import SALT
     from support.number_states import GRIDS, asked
 
@@ -80,7 +81,8 @@ def answers(source, failing=None):
 
 def stopped(spark):
     """Return what progress says of a query that is stopped by an error of the one who watches, and whether it ran on."""
-    from sordino.data import PrivacyUnit, open_source, prepare_counts
+    from sordino.questions import PrivacyUnit, prepare_counts
+    from sordino.sources import open_source
 
     slow = (
         "SELECT id AS n FROM range(0, 40000000, 1, 4000) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"

@@ -10,9 +10,10 @@ import pytest
 
 import sordino as sd
 from sordino.cli import run
-from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.ledger import canonical_source
+from sordino.questions import PrivacyUnit, prepare_counts
+from sordino.sources import open_source
 from support.spark import own_server, session
 
 TOKEN = "geheim-51c2"
@@ -119,7 +120,7 @@ def test_a_table_has_one_text(address):
 
 def test_a_session_of_our_own_follows_our_settings(address, monkeypatch):
     """Whatever the server sets for others."""
-    from sordino.data.sources import spark
+    from sordino.sources.spark import frames as spark
 
     connect = spark._connect
 
@@ -158,7 +159,7 @@ def test_what_is_not_there_is_said_before_the_charge(address):
     with socket.socket() as asks:
         asks.bind(("127.0.0.1", 0))
         free = asks.getsockname()[1]
-    from sordino.data.sources import spark
+    from sordino.sources.spark import frames as spark
 
     spark_seconds, spark._REACHED_SECONDS = spark._REACHED_SECONDS, 1
     try:

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sordino.data import PrivacyUnit, open_source, prepare_counts
-from sordino.data.questions.predicate import Predicate
-from sordino.data.sources import spark_condition, spark_sql
-from sordino.data.sources.dialect import Dialect
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.questions import PrivacyUnit, prepare_counts
+from sordino.sources import open_source
+from sordino.sources.predicates import spark_condition
+from sordino.sources.predicates.predicate import Predicate
+from sordino.sources.spark import sql as spark_sql
+from sordino.sources.sql.dialect import Dialect
 from support.company import PAIRS
 from support.fates import COLUMN, KINDS, NAN, fates, in_company, kept, mixed, predicates
 from support.spark import frame, session
@@ -56,7 +58,7 @@ def test_a_predicate_that_is_handed_to_the_reader_of_a_file_is_convicted(tmp_pat
         steps=dialect.steps,
         predicates=bare,
     )
-    monkeypatch.setattr("sordino.data.sources.spark.SparkBackend.dialect", twin)
+    monkeypatch.setattr("sordino.sources.spark.frames.SparkBackend.dialect", twin)
     found = [kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], "x > 6") for more in (0, 1)]
     assert found == [0, 3001]
 

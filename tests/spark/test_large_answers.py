@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import sordino as sd
-from sordino.data import PrivacyUnit, open_source, prepare_counts, prepare_numbers
 from sordino.errors import InvalidParameter
+from sordino.questions import PrivacyUnit, prepare_counts, prepare_numbers
+from sordino.sources import open_source
 from support.counted import SALT
 from support.spark import Server, session
 
@@ -121,7 +122,7 @@ def test_the_longest_labels_that_are_not_refused_arrive(small):
 
 def test_twice_as_many_long_labels_would_fail_after_the_charge(small, monkeypatch):
     best = 2 * find_most(rank, small, 100)
-    monkeypatch.setattr("sordino.data.sources.spark._read_spark_limit", lambda _: None)
+    monkeypatch.setattr("sordino.sources.spark.frames._read_spark_limit", lambda _: None)
     question = rank(small, best)
     with pytest.raises(sd.SordinoError, match="could not finish"):
         question.run()
@@ -129,8 +130,8 @@ def test_twice_as_many_long_labels_would_fail_after_the_charge(small, monkeypatc
 
 def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
     """So that the law above can tell: without the refusal the rows decide how a release ends."""
-    monkeypatch.setattr("sordino.data.sources.spark.SparkBackend.limit", None)
-    monkeypatch.setattr("sordino.data.sources.spark._read_spark_limit", lambda _: None)
+    monkeypatch.setattr("sordino.sources.spark.frames.SparkBackend.limit", None)
+    monkeypatch.setattr("sordino.sources.spark.frames._read_spark_limit", lambda _: None)
     question = count(small, 4 * SIZE // 24)
     with pytest.raises(sd.SordinoError, match="could not finish"):
         question.run()
@@ -141,7 +142,7 @@ def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
     [("1g", 1 << 30), ("512M", 512 << 20), ("1024", 1024), ("2tb", 2 << 40), ("64 k", 1 << 30), ("0", None)],
 )
 def test_sizes_are_read_as_spark_writes_them(written, size):
-    from sordino.data.sources.spark import _read_spark_limit
+    from sordino.sources.spark.frames import _read_spark_limit
 
     class Conf:
         def get(self, name, usual):
@@ -158,7 +159,7 @@ def test_sizes_are_read_as_spark_writes_them(written, size):
 
 def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
     """A session may be built with another size over a context that runs already."""
-    from sordino.data.sources.spark import _read_spark_limit
+    from sordino.sources.spark.frames import _read_spark_limit
 
     def told(size):
         return type("Conf", (), {"get": lambda _self, name, usual: size if name == SETTING else usual})()
@@ -176,7 +177,7 @@ def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
 def test_a_server_that_does_not_tell_is_taken_for_a_usual_one():
     from pyspark.errors import PySparkException
 
-    from sordino.data.sources.spark import _read_spark_limit
+    from sordino.sources.spark.frames import _read_spark_limit
 
     class Conf:
         def get(self, _name, _usual):

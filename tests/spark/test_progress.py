@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from sordino.data import PrivacyUnit, open_source, prepare_counts
-from sordino.data.sources.spark_progress import Stage, TaskProgress, share_done, watch_query
+from sordino.questions import PrivacyUnit, prepare_counts
+from sordino.sources import open_source
+from sordino.sources.spark.progress import Stage, TaskProgress, share_done, watch_query
 from support.spark import own_server
 
 TASKS = "SELECT id % 97 AS n FROM range(0, {rows}, 1, 40) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"

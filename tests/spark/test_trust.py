@@ -17,9 +17,10 @@ import pyarrow as pa
 import pytest
 
 import sordino as sd
-from sordino.data import PrivacyUnit, open_source, prepare_counts
-from sordino.data.sources import spark as spark_module
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.questions import PrivacyUnit, prepare_counts
+from sordino.sources import open_source
+from sordino.sources.spark import frames as spark_module
 from support.counted import SALT
 from support.number_states import GRIDS, asked
 from support.spark import Server, frame, own_server, session

@@ -177,7 +177,7 @@ def test_shares_of_a_rho_add_up_to_it(tmp_path):
 
 def test_a_study_that_spends_more_than_the_account_has_reads_nothing(tmp_path, monkeypatch):
     path = put_shop(tmp_path, epsilon=1.5)
-    monkeypatch.setattr("sordino.data.CountQuestion.run", None)
+    monkeypatch.setattr("sordino.questions.CountQuestion.run", None)
     study = sd.Study.load(path)
     with pytest.raises(sd.BudgetExceeded, match=r"needs epsilon 2 but 1.5 remains in account 'shop'"):
         study.run(output=tmp_path / "out")

@@ -14,10 +14,10 @@ import pytest
 
 import sordino as sd
 from sordino.cost import Pure
-from sordino.data import open_source
 from sordino.session.plans import planner
 from sordino.session.plans.assumed import Assumption
 from sordino.session.plans.dry_run import DryRun, PublicRows
+from sordino.sources import open_source
 from sordino.study import study as module
 from sordino.study.planning import Starter
 from sordino.study.tables import BudgetTable

@@ -26,7 +26,7 @@ FILES = {"results.json", "metrics.json", "report.html", "statement.yaml", *(f"{n
 RUNS = """
 import os, signal, sys
 from sordino import Study
-from sordino.data import CountQuestion
+from sordino.questions import CountQuestion
 from sordino.ledger import Ledger
 from sordino.session.executor import ReleaseExecutor
 from sordino.session.plans.planner import Planner

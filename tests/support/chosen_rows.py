@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from sordino.data.questions import rank_choice
-from sordino.data.sources.number_stream import read_columns
+from sordino.questions import rank_choice
+from sordino.sources.number_stream import read_columns
 from support.rank_law import choose
 
 SALT = b"0123456789abcdef"

@@ -10,8 +10,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
-from sordino.data.sources.engine import quoted
+from sordino.columns import StepRange
+from sordino.questions import Domain, PrivacyUnit, prepare_counts
+from sordino.sources import open_source
+from sordino.sources.engine import quoted
 from support.number_states import GRIDS, SALT, asked, ladder_of, state
 
 COLUMNS = {

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from sordino.data import PrivacyUnit, prepare_counts
+from sordino.questions import PrivacyUnit, prepare_counts
 from support.rank_law import choose
 
 ITEMS = ["café", "Ångström", "żółw", "日本", "a,b", 'say "hi"', "x", "10", "😀", "é", "e\u0301", " space "]

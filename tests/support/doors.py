@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import sordino as sd
-from sordino.data import Total
-from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.columns import Total
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.clipped_steps import Moments
 from sordino.estimators.clipped.clipped_again import ClippedAgain
-from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.sensitivity import Sensitivity

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from fuzz.predicates import Maker, render
-from sordino.data.sources.source import Source
 from sordino.errors import InvalidParameter, UnsafePredicate
+from sordino.sources.source import Source
 
 NAN = float("nan")
 COLUMN = [NAN] * 3000 + [5.0]

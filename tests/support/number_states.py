@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
-from sordino.estimators import BucketCounts, BucketGrid
-from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.clipped_steps import clipped_moments, clipped_steps
-from sordino.estimators.clipped.sum_steps import SumSteps
+from sordino.columns import BucketCounts, BucketGrid, StepRange
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.clipped_steps import clipped_moments, clipped_steps
+from sordino.columns.sum_steps import SumSteps
+from sordino.questions import PrivacyUnit, prepare_numbers
+from sordino.sources import open_source
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric

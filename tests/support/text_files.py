@@ -6,7 +6,7 @@ import gzip
 import sys
 from collections import Counter
 
-from sordino.data.sources.engine import after_charge
+from sordino.sources.engine import after_charge
 
 if sys.version_info >= (3, 14):
     from compression import zstd

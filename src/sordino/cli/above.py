@@ -34,7 +34,6 @@ from sordino.cli.work import (
     make_sensitivity,
     open_payer,
 )
-from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
@@ -43,6 +42,7 @@ from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
 from sordino.sheet import SIMULATED, describe_receipt, escape_controls
 from sordino.sheet_text import encode_json, format_cell, format_csv_line
+from sordino.sources import Answer, answer_lines
 
 # Options that mean nothing for answers on standard input, and those that mean nothing for a table.
 OF_TABLES = (

@@ -24,14 +24,15 @@ from sordino.cli.work import make_csv_format
 from sordino.constraints import COUNT, POSITIVE, did_you_mean
 from sordino.cost import Pure
 from sordino.cost.odds import say_odds_of
-from sordino.data import PrivacyUnit, Source, open_source
-from sordino.data.sources.source import name_type
 from sordino.entropy import SYSTEM
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Budget, Ledger
 from sordino.plan.goals import parse_goal
+from sordino.questions import PrivacyUnit
 from sordino.session.executor import ReleaseExecutor
 from sordino.session.request import Request
+from sordino.sources import Source, open_source
+from sordino.sources.source import name_type
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
 from sordino.study.template import TO_COMPLETE, Draft, write_study
 

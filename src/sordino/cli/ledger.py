@@ -377,7 +377,7 @@ def _open_any_account(url: str) -> Ledger:
 
 def _create_account(wanted: AccountOptions) -> None:
     # Only a new account needs it; the other commands of a ledger load no engine.
-    from sordino.data import PrivacyUnit
+    from sordino.questions import PrivacyUnit
 
     require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
     budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures)
@@ -415,7 +415,7 @@ def _check_source(wanted: AccountOptions) -> None:
         return
     # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.cli.work import make_csv_format
-    from sordino.data import open_source
+    from sordino.sources import open_source
 
     try:
         source = open_source(wanted.source, csv=make_csv_format(wanted.csv))

@@ -22,12 +22,12 @@ from sordino.cli.work import choose_entropy, make_csv_format, open_account, open
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
-from sordino.data import MarkerFile, open_markers, open_plink
-from sordino.data.csv.packed import unpacked_suffix
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.questions import MarkerFile, open_markers, open_plink
 from sordino.session import Payer
 from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
+from sordino.sources.csv.packed import unpacked_suffix
 
 # Only for type checkers: a selection from scores needs no genomics.
 if TYPE_CHECKING:

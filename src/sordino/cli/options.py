@@ -208,7 +208,7 @@ def _join_predicates(_ctx: click.Context, _param: click.Parameter, given: tuple[
     if len(given) < 2:
         return given[0] if given else None
     # Imported here: most releases have one predicate or none, and the session parses it.
-    from sordino.data.questions.predicate import parse
+    from sordino.sources.predicates.predicate import parse
 
     for one in given:
         # Columns are not known yet. Parentheses that fit only together would give the parts another meaning.

@@ -48,8 +48,8 @@ from sordino.cli.work import (
     show_progress,
 )
 from sordino.cost.odds import say_odds
-from sordino.data import PrivacyUnit, check_unit, describe_piped_reading, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.questions import PrivacyUnit, check_unit, describe_piped_reading, open_record_lines
 from sordino.receipt import Receipt
 from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports

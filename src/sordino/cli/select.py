@@ -33,12 +33,13 @@ from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
 from sordino.cli.write import write_release
-from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
+from sordino.questions import open_scores
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
+from sordino.sources import CsvFormat
 
 # ---- scores ------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
-    from sordino.data import Domain
+    from sordino.questions import Domain
     from sordino.session import Progress, Session
     from sordino.session.plans.plan import Plan
 

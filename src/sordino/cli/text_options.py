@@ -8,9 +8,9 @@ from typing import final
 import click
 
 from sordino.cli.options import gather
-from sordino.data.csv.column_types import PLAIN_DATE
-from sordino.data.sources.memory import read_limit
 from sordino.errors import InvalidParameter
+from sordino.sources.csv.column_types import PLAIN_DATE
+from sordino.sources.memory import read_limit
 
 
 def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -26,8 +26,8 @@ def _read_columns(_ctx: click.Context, _param: click.Parameter, value: str | Non
     if value is None:
         return ()
     # Here, because the other commands load no engine.
-    from sordino.data.csv.header import split_line
-    from sordino.data.csv.lines import CsvFormat
+    from sordino.sources.csv.header import split_line
+    from sordino.sources.csv.lines import CsvFormat
 
     names = split_line(value, CsvFormat())
     if names is None:

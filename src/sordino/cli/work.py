@@ -21,13 +21,14 @@ from sordino.cli.options import (
 from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
 from sordino.constraints import shown
-from sordino.data import CsvFormat, Domain, PrivacyUnit
 from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
+from sordino.questions import Domain, PrivacyUnit
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
 from sordino.sheet import SIMULATED
+from sordino.sources import CsvFormat
 
 if TYPE_CHECKING:
     from sordino.session import Session

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
         ClippedVariance as ClippedVariance,
         VarianceValue as VarianceValue,
     )
-    from sordino.estimators.columns.bucket_counts import BucketCounts as BucketCounts
-    from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
-    from sordino.estimators.columns.column_release import NumbersShare as NumbersShare
+    from sordino.estimators.column_release import NumbersShare as NumbersShare
     from sordino.estimators.derived_rows import (
         RowRanks as RowRanks,
         add_rows as add_rows,
@@ -44,9 +42,7 @@ if TYPE_CHECKING:
 
 # A name is imported from its module when it is first asked for, so that importing the package stays fast.
 _HOMES = {
-    "columns.bucket_counts": ("BucketCounts",),
-    "columns.bucket_grid": ("BucketGrid",),
-    "columns.column_release": ("NumbersShare",),
+    "column_release": ("NumbersShare",),
     "clipped.clipped_mean": ("ClippedMean",),
     "clipped.clipped_sum": ("ClippedSum",),
     "clipped.clipped_value": ("ClippedValue",),

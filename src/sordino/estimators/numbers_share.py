@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sordino.constraints import Number, to_fraction
-from sordino.estimators.columns.column_release import NumbersShare
+from sordino.estimators.column_release import NumbersShare
 from sordino.estimators.intervals import interval
 from sordino.mechanisms import LaplaceMechanism
 from sordino.releases import Values

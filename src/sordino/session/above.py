@@ -18,12 +18,12 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import ZCDP, Cost, Pure, compose
-from sordino.data import CountQuestion, Domain, PrivacyUnit
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import lower_bound
 from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
+from sordino.questions import CountQuestion, Domain, PrivacyUnit
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure

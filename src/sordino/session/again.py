@@ -12,13 +12,14 @@ from typing import Any, cast, final
 
 import numpy as np
 
+from sordino.columns import BucketGrid
 from sordino.constraints import Number, shown
 from sordino.cost import ZCDP, Cost, Pure
-from sordino.data import Domain
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketGrid, ClippedSum, ClippedValue, ClippedVariance, VarianceValue
+from sordino.estimators import ClippedSum, ClippedValue, ClippedVariance, VarianceValue
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
+from sordino.questions import Domain
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look
 from sordino.session.noise_choice import MeasureNoise

@@ -19,13 +19,13 @@ from typing import Literal, NamedTuple, cast, final
 
 import numpy as np
 
+from sordino.columns import StepRange, Total
 from sordino.constraints import FINITE, POSITIVE, SHARE, Constraint, Number, exact, shown
 from sordino.cost import Cost, Pure
-from sordino.data import StepRange, Total
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
-from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.estimators.column_release import ColumnRelease
 from sordino.figures import Derivable
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import round_at_random

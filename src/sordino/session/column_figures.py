@@ -9,23 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
-from sordino.data import Domain, NumberQuestion, StepRange
-from sordino.data.questions.step_query import SquareTotal, Total
+from sordino.columns import BucketCounts, StepRange
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.clipped_steps import Moments
+from sordino.columns.step_range import SquareTotal, Total
+from sordino.columns.sum_steps import SumSteps
 from sordino.entropy import Entropy
-from sordino.estimators import (
-    BucketCounts,
-    ClippedMean,
-    ClippedSum,
-    ClippedVariance,
-    Quantile,
-    Quantiles,
-)
-from sordino.estimators.clipped.bucket_sums import BucketSums
+from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
-from sordino.estimators.clipped.clipped_steps import Moments
-from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
+from sordino.questions import Domain, NumberQuestion
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, shown, to_fraction
 from sordino.cost import ZCDP, Cost, Pure
-from sordino.data import prepare_counts
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.questions import prepare_counts
 from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import NOISE_MEANS, Additive, MeasureNoise, choose_rho, find_terms
@@ -40,8 +40,8 @@ from sordino.session.request import (
 from sordino.session.results import Count, CountedItem, Histogram
 
 if TYPE_CHECKING:
-    from sordino.data import CountQuestion
     from sordino.mechanisms import FoldedMechanism
+    from sordino.questions import CountQuestion
 
 Bounds = tuple[Fraction, Fraction]
 _BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, final
 
 from sordino.cost import Cost, compose
-from sordino.data import CsvFormat, PrivacyUnit, Source
-from sordino.data.questions.reading import describe_unit_reading
-from sordino.data.sources.open import share_readings
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population
+from sordino.questions import PrivacyUnit
+from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
 from sordino.releases import Values
 from sordino.results import describe, describe_alone
@@ -37,6 +36,8 @@ from sordino.session.request import (
 )
 from sordino.session.whom import find_population, name_unit
 from sordino.sheet import Sheet
+from sordino.sources import CsvFormat, Source
+from sordino.sources.open import share_readings
 
 
 @final

@@ -17,17 +17,18 @@ from typing import Any, NoReturn
 
 from sordino.constraints import exact
 from sordino.cost import ZCDP, Cost, Pure
-from sordino.data import CsvFormat, PrivacyUnit, Source
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from sordino.questions import PrivacyUnit
 from sordino.releases import parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
 from sordino.sheet import Sheet
+from sordino.sources import CsvFormat, Source
 
 FORM = 1
 """The number of the form of what is said here; one of a higher number is refused, not guessed at."""

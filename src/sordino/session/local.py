@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from sordino.constraints import FINITE, Number
 from sordino.cost import Pure
-from sordino.data import PrivacyUnit, prepare_records
 from sordino.declared import parameter
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import StreamClosed
 from sordino.mechanisms import CompositeMechanism
 from sordino.process import Process
+from sordino.questions import PrivacyUnit, prepare_records
 from sordino.releases import Release, Values, parameters, short_repr
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency

@@ -17,13 +17,13 @@ from typing import Literal, final
 
 from sordino.constraints import to_fraction
 from sordino.cost import Cost
-from sordino.data import CountQuestion
 from sordino.errors import InvalidParameter
 from sordino.estimators.intervals import find_reach
 from sordino.grid import RATE_DENOMINATOR, check_rates_from
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.questions import CountQuestion
 from sordino.sensitivity import Sensitivity
 
 Additive = LaplaceMechanism | GaussianMechanism

@@ -16,11 +16,11 @@ from typing import Any, Protocol, cast, final
 import numpy as np
 
 from sordino.constraints import Number
-from sordino.data import CountQuestion, Counts, Domain
 from sordino.errors import InvalidParameter
 from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.estimators.rows import SelectedRows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
+from sordino.questions import CountQuestion, Counts, Domain
 from sordino.releases import HistogramTop, UnlistedCounts
 from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.request import (

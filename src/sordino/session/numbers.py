@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
+from sordino.columns import BucketGrid
+from sordino.columns.sum_steps import SumSteps
 from sordino.constraints import (
     COUNT,
     POSITIVE,
@@ -26,11 +28,9 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import Pure, compose
-from sordino.data import Counts, Domain, NumberQuestion, prepare_groups, prepare_numbers
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
-    BucketGrid,
     ClippedMean,
     ClippedSum,
     ClippedValue,
@@ -41,10 +41,10 @@ from sordino.estimators import (
     QuantileValues,
     VarianceValue,
 )
-from sordino.estimators.clipped.sum_steps import SumSteps
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
+from sordino.questions import Counts, Domain, NumberQuestion, prepare_groups, prepare_numbers
 from sordino.releases import UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, BoundedValue

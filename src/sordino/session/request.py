@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 
 from sordino.constraints import FINITE, exact, shown, to_fraction
 from sordino.cost import Pure
-from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
 from sordino.declared import Declared, parameter
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnknownDomain
@@ -23,10 +22,12 @@ from sordino.grid import check_rates_from
 from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
+from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
 from sordino.receipt import Receipt, read_clock
 from sordino.releases import parameters
 from sordino.scrubbing import scrubbed
 from sordino.sheet import Sheet
+from sordino.sources import Source
 
 CONFIDENCE = 0.95
 SIMULTANEOUS_MEANS = "Wider intervals, which hold for all rows together."

@@ -13,15 +13,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 from sordino.constraints import FINITE, Number, shown
-from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
+from sordino.questions import Domain, PrivacyUnit
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request
 from sordino.sheet import Sheet
+from sordino.sources import CsvFormat, open_source
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream

@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import Any, cast, final
 
 from sordino.cost import ZCDP, Composition, Cost, Pure, compose, repeat
-from sordino.data import NumberQuestion
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import ClippedMean, ClippedSum, QuantileValues
-from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
+from sordino.questions import NumberQuestion
 from sordino.receipt import Receipt
 from sordino.releases import Values, short_repr
 from sordino.scrubbing import scrubbed

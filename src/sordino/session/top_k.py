@@ -24,13 +24,13 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import ZCDP, Cost, Pure, compose
-from sordino.data import CountQuestion, Counts, Domain
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.rows import find_unclear, share_confidence
 from sordino.mechanisms import HybridTopK, LimitedTopK, NoisyTopK, UnlistedTopK
 from sordino.plan import choose_unlisted
 from sordino.plan.unlisted import Way
+from sordino.questions import CountQuestion, Counts, Domain
 from sordino.releases import UnlistedTop
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.noisy_histogram import (

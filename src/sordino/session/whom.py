@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sordino.data import Domain, PrivacyUnit
 from sordino.population import Population, describe_missing
+from sordino.questions import Domain, PrivacyUnit
 from sordino.session.request import Request
 
 

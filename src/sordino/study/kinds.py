@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sordino.constraints import did_you_mean, say_unknown_key, shown
-from sordino.data import Domain
 from sordino.declared import list_parameters
 from sordino.errors import InvalidParameter
+from sordino.questions import Domain
 from sordino.session.releases import RELEASES
 from sordino.session.request import Request
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from sordino.data import CsvFormat
 from sordino.errors import BudgetExceeded, LedgerError, SordinoError
 from sordino.ledger import ChargeLine, Preview
 from sordino.plan.goals import GRID
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.widths import PlannedFigure, describe_law, name_figures
 from sordino.session.request import CONFIDENCE
+from sordino.sources import CsvFormat
 from sordino.study.document import Document
 from sordino.study.releases import StudyRelease, add_budgets
 from sordino.study.tables import BudgetTable

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, cast, final
 
 from sordino.cost.odds import say_odds_of
-from sordino.data import open_source
 from sordino.entropy import SYSTEM
 from sordino.errors import BudgetExceeded, RunLost, RunTaken
 from sordino.ledger import ChargeLine, Ledger
@@ -20,6 +19,7 @@ from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
 from sordino.session.request import Progress
 from sordino.sheet import Sheet
 from sordino.sheet_text import make_document
+from sordino.sources import open_source
 from sordino.statements import Owner
 from sordino.statements.document import check_room
 from sordino.study.document import Document

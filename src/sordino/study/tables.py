@@ -18,12 +18,13 @@ from sordino.constraints import (
     text,
     to_fraction,
 )
-from sordino.data import CsvFormat, PrivacyUnit
-from sordino.data.sources.memory import read_limit
 from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.urls import store_at
+from sordino.questions import PrivacyUnit
 from sordino.report.theorems import find_docs
+from sordino.sources import CsvFormat
+from sordino.sources.memory import read_limit
 from sordino.study.document import Document
 from sordino.study.kinds import join_path
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.data import CsvFormat
 from sordino.sheet_text import encode_json
+from sordino.sources import CsvFormat
 from sordino.study.kinds import find_kind, list_kinds, list_required
 
 TO_COMPLETE = "Complete this."

@@ -20,13 +20,13 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.columns.bucket_counts import BucketCounts, limit_counts
+from sordino.columns.bucket_grid import BucketGrid
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.sum_steps import SumSteps, choose_step
 from sordino.cost import Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.sum_steps import SumSteps, choose_step
-from sordino.estimators.columns.bucket_counts import BucketCounts, limit_counts
-from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
 from sordino.noise import Geometric

@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.columns.bucket_grid import BucketGrid
+from sordino.columns.bucket_sums import BucketSums
 from sordino.constraints import (
     ADJACENCY,
     COUNT,
@@ -33,12 +36,9 @@ from sordino.cost import RDP, ZCDP, Cost, Pure, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip, ClipSearch, Sides
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.mechanisms.base import Mechanism
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.claims import Claim
+from sordino.columns.bucket_sums import BucketSums
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
-from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn, SummedColumn
 from sordino.estimators.clipped.clipped_value import ClippedValue

@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from sordino.claims import Claim
+from sordino.columns.bucket_sums import BucketSums
 from sordino.constraints import FINITE, Number, OrNone, shown
 from sordino.cost import ZCDP, Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.bucket_sums import BucketSums
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SummedColumn
 from sordino.estimators.clipped.clipped_value import ClippedValue

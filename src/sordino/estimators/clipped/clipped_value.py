@@ -18,7 +18,7 @@ from sordino.constraints import SHARE, TRUTH, Number
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.estimators.column_release import ColumnRelease
 from sordino.figures import Derivable, Origin, Term
 from sordino.releases import HasInterval
 

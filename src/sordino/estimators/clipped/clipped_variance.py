@@ -15,16 +15,16 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.claims import Claim
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.columns.clipped_steps import Moments, clipped_moments
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn
-from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
 from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, ClippedRelease, Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.scrubbing import scrubbed
 
 Pair = tuple[int | Fraction, int | Fraction]

@@ -20,6 +20,8 @@ from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar, final
 
 from sordino.claims import Claim
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import (
     ADJACENCY,
     COUNT,
@@ -38,9 +40,7 @@ from sordino.cost import Cost
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.estimators.columns.bucket_grid import BucketGrid
-from sordino.estimators.columns.column_release import ColumnRelease
+from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.mechanisms.base import Mechanism

@@ -15,12 +15,12 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.claims import Claim
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import PROPORTION, SHARE, Number, to_fraction
 from sordino.cost import Cost, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
-from sordino.estimators.columns.bucket_counts import BucketCounts
-from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
     ColumnQuantiles,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final
 
+from sordino.columns.bucket_grid import BucketGrid
 from sordino.cost import Cost, Pure, Range, compose
-from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost

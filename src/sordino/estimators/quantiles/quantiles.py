@@ -24,7 +24,7 @@ from sordino.cost import Cost, Pure, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import Entropy, renew
 from sordino.errors import InvalidParameter
-from sordino.estimators.columns.column_release import NumbersShare
+from sordino.estimators.column_release import NumbersShare
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
     ColumnQuantiles,

@@ -15,8 +15,8 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.columns.bucket_counts import BucketCounts
 from sordino.entropy import Entropy
-from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.grid import Steps
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head

@@ -7,8 +7,8 @@ from typing import Any
 
 from sordino.cost import Cost
 from sordino.cost.odds import say_odds_of
-from sordino.data import PrivacyUnit
 from sordino.ledger import Ledger
+from sordino.questions import PrivacyUnit
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
 

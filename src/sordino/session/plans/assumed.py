@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, final
 
 from sordino.address import without_password
 from sordino.constraints import COUNT, shown
-from sordino.data import CsvFormat, Source, open_source
-from sordino.data.sources.sharing import find_shared_rows
 from sordino.errors import InvalidParameter
 from sordino.session.plans.dry_run import Answers, PublicRows
 from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, check_rows, is_shape, parse_shape
 from sordino.session.plans.synthetic import ASSUMED, SyntheticData
 from sordino.session.request import Request
+from sordino.sources import CsvFormat, Source, open_source
+from sordino.sources.sharing import find_shared_rows
 
 ROWS = 10_000
 """About how many rows made-up data have where nobody says anything."""

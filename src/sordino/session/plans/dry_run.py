@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, final
 
-from sordino.data.sources.dialect import Dialect
-from sordino.data.sources.source import Asked, Source
 from sordino.entropy import Entropy, Seeded
 from sordino.errors import DataSourceError
 from sordino.ledger import Preview
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.request import Request
+from sordino.sources.source import Asked, Source
+from sordino.sources.sql.dialect import Dialect
 
 SEED = 1
 """Of all noise in a plan: a plan made again is the same."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
+from sordino.columns import StepRange
 from sordino.constraints import exact
-from sordino.data import NumberQuestion, StepRange
+from sordino.questions import NumberQuestion
 from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.shapes import Floats
 from sordino.session.plans.synthetic import SyntheticData

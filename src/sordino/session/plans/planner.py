@@ -10,7 +10,6 @@ from typing import Any, cast, final
 from sordino.constraints import COUNT
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
-from sordino.data import CsvFormat
 from sordino.ledger import Preview
 from sordino.plan.goals import GRID, Goal, Reached, Search
 from sordino.session.executor import ReleaseExecutor, Started
@@ -30,6 +29,7 @@ from sordino.session.plans.widths import (
     name_figures,
 )
 from sordino.session.request import CONFIDENCE, Request
+from sordino.sources import CsvFormat
 
 
 @final

@@ -8,7 +8,6 @@ from fractions import Fraction
 from types import MethodType
 from typing import TYPE_CHECKING, Any, final
 
-from sordino.data import CsvFormat
 from sordino.errors import InvalidParameter
 from sordino.plan.goals import parse_goal
 from sordino.scrubbing import scrubbed
@@ -17,6 +16,7 @@ from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.releases import RELEASES
 from sordino.session.request import Request
+from sordino.sources import CsvFormat
 
 ANY_EPSILON = Fraction(1)
 """Stands for the epsilon of a request for which one is looked for."""

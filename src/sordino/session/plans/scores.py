@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from sordino.constraints import shown
-from sordino.data import CsvFormat, open_scores
-from sordino.data.sources.nearby import find_origin, find_tie
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.plan.chosen import Chances
 from sordino.plan.goals import seek_right
+from sordino.questions import open_scores
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.shapes import is_shape, parse_shape
+from sordino.sources import CsvFormat
+from sordino.sources.nearby import find_origin, find_tie
 
 _RUNS = 400
 # With very many candidates it is selected less often: so many candidates together.

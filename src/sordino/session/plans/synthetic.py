@@ -14,14 +14,14 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data import CountQuestion, Counts, NumberQuestion, StepRange, Total
-from sordino.data.questions.records import RecordQuestion
-from sordino.data.questions.step_query import SquareTotal
-from sordino.data.questions.totals import ColumnCounts
+from sordino.columns import BucketCounts, BucketGrid, StepRange, Total
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.step_range import SquareTotal
+from sordino.columns.sum_steps import SumSteps
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, BucketGrid
-from sordino.estimators.clipped.bucket_sums import BucketSums
-from sordino.estimators.clipped.sum_steps import SumSteps
+from sordino.questions import CountQuestion, Counts, NumberQuestion
+from sordino.questions.records import RecordQuestion
+from sordino.questions.totals import ColumnCounts
 from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
 

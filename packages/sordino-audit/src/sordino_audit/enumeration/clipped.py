@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from sordino.columns import BucketCounts
 from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
+from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance
 from sordino.estimators.clipped.clip import Clip
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import number

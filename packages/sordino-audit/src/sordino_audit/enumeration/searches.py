@@ -18,8 +18,9 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
+from sordino.columns import BucketCounts
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, Quantile, QuantileInterval, Quantiles
+from sordino.estimators import Quantile, QuantileInterval, Quantiles
 from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.grid import Steps

@@ -1,0 +1,33 @@
+"""What is read from a column of numbers: counts of grid buckets, totals of steps, and records of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.columns.bucket_counts import (
+        BucketCounts as BucketCounts,
+    )
+    from sordino.columns.bucket_grid import (
+        BucketGrid as BucketGrid,
+    )
+    from sordino.columns.step_range import (
+        StepRange as StepRange,
+        Total as Total,
+    )
+
+# Where each public name is defined. A module is loaded when one of its names is first used
+# (docs/decisions/0007), so that importing the package loads no engine.
+_HOMES = {
+    "bucket_counts": ("BucketCounts",),
+    "bucket_grid": ("BucketGrid",),
+    "step_range": (
+        "StepRange",
+        "Total",
+    ),
+}
+
+if not TYPE_CHECKING:
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

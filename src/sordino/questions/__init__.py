@@ -1,0 +1,79 @@
+"""What is asked of a table, and how sensitive each answer is.
+
+A question says who is protected, which items are public and which rows count. The law of `sources` is that of
+this package, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.questions.counts import (
+        CountQuestion as CountQuestion,
+        Counts as Counts,
+        prepare_counts as prepare_counts,
+    )
+    from sordino.questions.domain import (
+        Domain as Domain,
+    )
+    from sordino.questions.groups import (
+        prepare_groups as prepare_groups,
+    )
+    from sordino.questions.reading import (
+        describe_piped_reading as describe_piped_reading,
+    )
+    from sordino.questions.records import (
+        MarkerCounts as MarkerCounts,
+        MarkerFile as MarkerFile,
+        RecordQuestion as RecordQuestion,
+        ScoreFile as ScoreFile,
+        check_unit as check_unit,
+        open_markers as open_markers,
+        open_plink as open_plink,
+        open_record_lines as open_record_lines,
+        open_scores as open_scores,
+        prepare_records as prepare_records,
+    )
+    from sordino.questions.totals import (
+        NumberQuestion as NumberQuestion,
+        prepare_numbers as prepare_numbers,
+    )
+    from sordino.questions.unit import (
+        PrivacyUnit as PrivacyUnit,
+    )
+
+# Where each public name is defined. A module is loaded when one of its names is first used
+# (docs/decisions/0007), so that importing the package loads no engine.
+_HOMES = {
+    "counts": (
+        "CountQuestion",
+        "Counts",
+        "prepare_counts",
+    ),
+    "domain": ("Domain",),
+    "groups": ("prepare_groups",),
+    "reading": ("describe_piped_reading",),
+    "records": (
+        "MarkerCounts",
+        "MarkerFile",
+        "RecordQuestion",
+        "ScoreFile",
+        "check_unit",
+        "open_markers",
+        "open_plink",
+        "open_record_lines",
+        "open_scores",
+        "prepare_records",
+    ),
+    "totals": (
+        "NumberQuestion",
+        "prepare_numbers",
+    ),
+    "unit": ("PrivacyUnit",),
+}
+
+if not TYPE_CHECKING:
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,0 +1,497 @@
+"""Questions about a column of numbers: counts of rows in buckets, and sums of clipped rows in whole steps.
+
+Floats are never added up or averaged. What leaves the engine are counts of rows and sums of whole numbers,
+and what a row contributes is a function of that row alone (docs/proofs/numbers.md). Rows without a unit, and
+rows whose group is not in the domain, are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, NamedTuple, final
+
+from sordino.columns import BucketCounts, BucketGrid
+from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.step_range import SquareTotal, StepRange, Total
+from sordino.columns.sum_steps import SumSteps
+from sordino.constraints import shown
+from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
+from sordino.questions.bounded_rows import Bounds, bounded
+from sordino.questions.counts import SALT
+from sordino.questions.domain import Domain
+from sordino.questions.groups import grouping
+from sordino.questions.rank_choice import SortedChoice, prepare_choice
+from sordino.questions.rank_law import Draw, list_marking, pick_ranks
+from sordino.questions.unit import PrivacyUnit
+from sordino.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
+from sordino.sources.source import Source
+from sordino.sources.sql.bucket_query import BucketQuery
+from sordino.sources.sql.dialect import Dialect
+from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.plain_sums import find_plain_sums
+from sordino.sources.sql.step_query import DIGITS
+
+_BYTES_OF_CELL = 80
+"""As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40 digits."""
+
+
+class ColumnCounts(NamedTuple):
+    """A column, counted: the buckets of each group, and all rows with a number and without. Private."""
+
+    buckets: tuple[BucketCounts, ...]
+    known: int
+    missing: int
+
+
+@final
+@dataclass(frozen=True)
+class NumberQuestion:
+    """A question that is ready: everything public has been checked, and no row has been read.
+
+    Parameters
+    ----------
+    source : Source
+        The opened table.
+    unit : PrivacyUnit
+        Who is protected.
+    grid : BucketGrid
+        The buckets that are counted.
+    domain : Domain or None
+        The labels of the groups; None: all rows are one group.
+    rows_per_unit : int
+        At most so many rows of a unit count, in each group.
+    groups_per_unit : int or None
+        In at most so many groups a unit counts. None: its rows count in all groups together.
+    most_groups : int or None
+        Where nobody listed the groups, at most so many may be found; else None.
+    ladder : SumSteps or None
+        In which steps each bucket is added up, if `sums` will be asked.
+    """
+
+    source: Source
+    unit: PrivacyUnit
+    grid: BucketGrid
+    domain: Domain | None
+    rows_per_unit: int
+    groups_per_unit: int | None
+    most_groups: int | None
+    ladder: SumSteps | None = field(repr=False)
+    kind: NumberKind = field(repr=False)
+    indices: tuple[int, ...] = field(repr=False)
+    dialect: Dialect = field(repr=False)
+    rows: Callable[[int], str] = field(repr=False)
+    marking: Marking | None = field(repr=False)
+    choice: SortedChoice | None = field(repr=False)
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """The labels of the groups; none if all rows are one group.
+
+        Raises
+        ------
+        UnknownDomain
+            If nobody listed them, before a release has found them (`among`).
+        """
+        return () if self.domain is None else self.domain.labels
+
+    @property
+    def _sent(self) -> Sequence[str]:
+        """The groups as the column writes them: a range may have other names for them."""
+        if self.domain is None or self.domain.numbered is None:
+            return self.groups
+        # Rows hold the numbers themselves. What `Domain.indexed` calls them is for releases only.
+        start = self.domain.numbered.start
+        return [str(number) for number in range(start, start + self.domain.size)]
+
+    def among(self, found: Iterable[str]) -> NumberQuestion:
+        """Return this question about groups that a release found: their labels are public now.
+
+        Everything else of it is as it was prepared. A unit takes part in groups that were found alone, and
+        so what it has in others takes none of its places.
+
+        Parameters
+        ----------
+        found : iterable of str
+            At least one label, at most `most_groups`; not private.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are none or too many, or the groups were known before.
+        """
+        labels = tuple(found)
+        if self.domain is None or self.most_groups is None or len(labels) > self.most_groups:
+            raise InvalidParameter(
+                f"among.found must be at most {self.most_groups or 0} labels of groups that nobody listed; "
+                f"got {len(labels)}."
+            )
+        return replace(self, domain=self.domain.found(labels))
+
+    def run(self, *, progress: Progress | None = None) -> tuple[BucketCounts, ...]:
+        """Read the rows, once, and count them. Call it after the charge.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called now and then with how much has been read, 0 to 100.
+
+        Returns
+        -------
+        tuple of BucketCounts
+            Private; one for each group, in the order of the domain, or a single one.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails, always with the same message.
+        """
+        return self.count(progress=progress).buckets
+
+    def count(self, *, progress: Progress | None = None) -> ColumnCounts:
+        """Return what `run` does, and how many of the rows that count hold a number."""
+        return after_charge(self._count, progress)
+
+    def sums(self, *, progress: Progress | None = None) -> BucketSums:
+        """Read the rows, once: count them as `run` does, and add up those of each bucket.
+
+        Only a question that was prepared with a `ladder` can be asked that, after the charge.
+
+        Returns
+        -------
+        BucketSums
+            Private; of all groups, in the order of the domain, or of all rows as one group.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails, always with the same message.
+        """
+        return after_charge(self._sum, progress)
+
+    def totals(self, ranges: Sequence[StepRange], *, progress: Progress | None = None) -> tuple[Total, ...]:
+        """Read the rows, once, and add up their steps, clipped to the range of their group.
+
+        Call it after the charge.
+
+        Parameters
+        ----------
+        ranges : sequence of StepRange
+            One for each group, or a single one; not private.
+
+        Returns
+        -------
+        tuple of Total
+            Private; one for each group, in the order of the domain, or a single one.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails, always with the same message.
+        """
+        found = self._totals(ranges, squares=False, progress=progress)
+        return tuple(Total(one.steps, one.known, one.missing) for one in found)
+
+    def square_totals(
+        self, ranges: Sequence[StepRange], *, progress: Progress | None = None
+    ) -> tuple[SquareTotal, ...]:
+        """Read the rows, once, and add up their steps as `totals` does, and squares of them.
+
+        Only a question that was prepared with `squares` can be asked that.
+        """
+        return self._totals(ranges, squares=True, progress=progress)
+
+    def _totals(
+        self, ranges: Sequence[StepRange], *, squares: bool, progress: Progress | None
+    ) -> tuple[SquareTotal, ...]:
+        wanted = max(1, len(self.groups))
+        if len(ranges) != wanted:
+            raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
+        return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
+
+    def _keep(self, first: int, *, by_ladder: bool) -> Kept:
+        """Return the part of a query that chooses the numbers; other queries may choose the same.
+
+        `by_ladder` tells whether the query adds up steps of the ladder: then numbers beyond its ends are the
+        same to it.
+        """
+        grouped = self.domain is not None
+        sent = self._sent if grouped else None
+        choice = self.choice if self.choice is None or by_ladder else self.choice.for_any_question()
+        return Kept(self.rows(first), self.rows(0), sent, self.marking, choice)
+
+    def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
+        groups = max(1, len(self.groups))
+        for query, answer in self._ask_buckets(announce, None):
+            found = query.counted(answer, self.grid, groups)
+            if found is not None:
+                buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
+                return ColumnCounts(buckets, found.known, found.missing)
+        raise DataSourceError.after_charge()
+
+    def _sum(self, announce: Callable[[Scan], None]) -> BucketSums:
+        if self.ladder is None:
+            raise InvalidParameter("NumberQuestion.sums must be asked of a question with a ladder; got none.")
+        for query, answer in self._ask_buckets(announce, self.ladder):
+            found = query.summed(answer, self.ladder, max(1, len(self.groups)))
+            if found is not None:
+                return found
+        raise DataSourceError.after_charge()
+
+    def _ask_buckets(
+        self, announce: Callable[[Scan], None], ladder: SumSteps | None
+    ) -> Iterator[tuple[BucketQuery, Answer]]:
+        """Yield the queries about buckets with their answers: each is asked if the one before did not do."""
+        with self.source.backend.scan(self.indices) as scan:
+            announce(scan)
+            # A later query is asked only if the one before found that it put a number into a wrong bucket.
+            for query in self.dialect.buckets(self.kind, self.grid, ladder):
+                # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
+                sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
+                kept = self._keep(len(query.cuts), by_ladder=ladder is not None)
+                yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
+
+    def _add_up(
+        self, ranges: Sequence[StepRange], squares: bool, announce: Callable[[Scan], None]
+    ) -> tuple[SquareTotal, ...]:
+        grouped = self.domain is not None
+        with self.source.backend.scan(self.indices) as scan:
+            announce(scan)
+            # Many groups have few ranges. Which one each has is sent before the labels, if there are several.
+            places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
+            own = [str(places[one]) for one in ranges] if len(places) > 1 else []
+            sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
+            sent = [*own, *self._sent] if grouped else None
+            answer = scan.ask(sql, sent, kept=self._keep(len(own), by_ladder=False))
+        # Groups without rows are not in the answer: their total is 0, and they are released like all others.
+        found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
+        groups = answer["grp"].tolist() if grouped else [0]
+        names = ("total", "known", "missing", *(["squares"] if squares else []))
+        for place, *sums in zip(groups, *(answer[name].tolist() for name in names), strict=True):
+            found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
+        return tuple(found)
+
+
+def prepare_numbers(
+    source: Source,
+    unit: PrivacyUnit,
+    *,
+    column: str,
+    grid: BucketGrid,
+    where: str | None = None,
+    salt: Any = b"",
+    by: str | None = None,
+    domain: Domain | Iterable[object] | None = None,
+    groups_per_unit: int | None = None,
+    most_groups: int | None = None,
+    squares: bool = False,
+    ladder: SumSteps | None = None,
+) -> NumberQuestion:
+    """Check a question about a column of numbers against what is public about a source.
+
+    Parameters
+    ----------
+    source : Source
+        The opened table.
+    unit : PrivacyUnit
+        Who is protected; with a unit column, `max_rows` bounds how many rows of a unit count.
+    column : str
+        A column of whole numbers, decimals or floats. The texts of a CSV source are read as floats; those
+        that are none are missing.
+    grid : BucketGrid
+        The buckets.
+    where : str, optional
+        A row predicate.
+    salt : bytes
+        At least 16 secret random bytes, needed with a unit column: it decides which rows of a unit count.
+    by : str, optional
+        A column of labels: each label of the domain is a group of its own.
+    domain : Domain or list of labels, optional
+        The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release finds them
+        first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
+    groups_per_unit : int, optional
+        With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides, and
+        `max_rows` is about each of them. None: it is about all groups together.
+    most_groups : int, optional
+        With `Domain.unlisted`: that release finds at most so many.
+    squares : bool
+        Whether `square_totals` will be asked, too.
+    ladder : SumSteps, optional
+        The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor `totals`.
+
+    Returns
+    -------
+    NumberQuestion
+        `run` counts the rows in buckets after the charge, `totals` adds up clipped rows.
+
+    Raises
+    ------
+    InvalidParameter, UnknownDomain, UnboundedContribution, UnsafePredicate, DataSourceError
+        If the question cannot be asked; nothing has been read.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from fractions import Fraction
+    >>> import sordino as sd
+    >>> from sordino.columns import StepRange
+    >>> from sordino.questions import prepare_numbers
+    >>> from sordino.sources import open_source
+    >>> rows = open_source(polars.DataFrame({"amount": [1.5, 7.0, None, 200.0]}))
+    >>> grid = sd.BucketGrid.geometric(lower=0, cap=100, growth=10)
+    >>> question = prepare_numbers(rows, sd.PrivacyUnit.row(), column="amount", grid=grid)
+    >>> question.run()[0].counts  # private: only a mechanism may see them
+    array([3, 0, 0, 1])
+    >>> question.totals([StepRange(low=0, high=20, step=Fraction(1, 2))])
+    (Total(steps=37, known=3, missing=1),)
+    """
+    if not isinstance(source, Source):
+        raise InvalidParameter(f"source must be what open_source returns; got {shown(source)}.")
+    if not isinstance(unit, PrivacyUnit):
+        raise InvalidParameter(f"unit must be a PrivacyUnit; got {shown(unit)}.")
+    if not isinstance(grid, BucketGrid):
+        raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
+    # All checks see declared types and parameters: no row has been read.
+    index, kind = source.number_column(column, "column")
+    if (kind.scale or 0) > DIGITS:
+        raise InvalidParameter(
+            f"column must have at most {DIGITS} digits after the point; got {column!r} with {kind.scale}."
+        )
+    columns = {}
+    if unit.column is not None:
+        if unit.max_rows is None:
+            raise UnboundedContribution(
+                "A question about numbers must have a bound on the rows of one unit; got a unit column "
+                "without one. Give PrivacyUnit.max_rows (--max-rows)."
+            )
+        # The message does not show the salt, which is secret.
+        if not (isinstance(salt, bytes) and len(salt) >= SALT):
+            raise InvalidParameter(f"salt must be at least {SALT} secret random bytes with a unit column.")
+        columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
+    known, groups = grouping(
+        source,
+        unit,
+        grid,
+        by=by,
+        domain=domain,
+        groups_per_unit=groups_per_unit,
+        most_groups=most_groups,
+    )
+    if by is not None:
+        # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
+        columns["item"] = source.label_index(by, "by")
+    # At most so many groups, also where a release finds them: that is public, as the domain is.
+    listed = most_groups if known is None or known.hidden else known.size
+    predicate = None if where is None else source.predicate(where)
+    indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
+    dialect = source.backend.dialect
+    kinds = list(source.columns.values())
+    number = dialect.number(index, kind)
+    named = dialect.words.name_columns(columns, kinds)
+    draw = Draw.of(salt, dialect.words, kinds[columns["unit"]] if "unit" in columns else None)
+    # `total` is true or false for every row, and never fails: a row decides about itself alone.
+    whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
+    kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
+
+    def take_in(first: int) -> str:
+        """Return rows with their groups, whose labels begin at `first` among the texts that are sent."""
+        if by is None:
+            return kept
+        # The join drops rows with other labels first, so that they use up no group of their unit.
+        labels = f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= {first})"
+        return f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = listed.item)"
+
+    bounds = Bounds(
+        rows=unit.max_rows if unit.column is not None else None,
+        groups=groups,
+        grouped=by is not None,
+        listed=listed,
+    )
+
+    def rows(first: int) -> str:
+        """Return the rows that count."""
+        return bounded(take_in(first), bounds, draw)
+
+    # Beyond these ends numbers count the same where steps of the ladder are added up.
+    plain = None if ladder is None else find_plain_sums(kind, ladder)
+    ends = None if plain is None else plain.ends
+    question = NumberQuestion(
+        source=source,
+        unit=unit,
+        grid=grid,
+        domain=known,
+        rows_per_unit=unit.max_rows or 1,
+        groups_per_unit=groups,
+        most_groups=most_groups,
+        ladder=ladder,
+        kind=kind,
+        indices=tuple(sorted(indices)),
+        dialect=dialect,
+        rows=rows,
+        marking=(
+            _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, draw)
+            if by is None and unit.column is not None and unit.max_rows is not None
+            else None
+        ),
+        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name, ends=ends),
+    )
+    _rehearse_numbers(question, squares=squares)
+    return question
+
+
+def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
+    """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
+    # All queries are asked, also those that are seldom needed:
+    # after the charge none of them may fail for its plan.
+    grouped = question.domain is not None
+    # Labels that nobody listed come from the engine itself, which takes them back.
+    sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
+    ends = StepRange(low=-1, high=1, step=Fraction(1))
+    queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
+    asked: list[tuple[str, Sequence[str] | None]] = [
+        (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
+        for query in queries
+    ]
+    # Whoever asks for sums of buckets needs no second reading.
+    if question.ladder is None:
+        steps = question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares)
+        asked.append((steps, ["group"] if grouped else None))
+        if grouped:
+            others = replace(ends, high=2)
+            several = question.dialect.steps(
+                question.kind, [ends, others], question.rows(1), grouped, squares
+            )
+            asked.append((several, ["0", "group"]))
+    if question.choice is not None:
+        labels = ["group"] if grouped else None
+        asked += [(query, labels) for query in question.choice.list_queries()]
+    # A row for each group and cell that have rows.
+    most_groups = question.most_groups or len(question.groups) or 1
+    cells = max(2, *(query.buckets.size for query in queries))
+    largest = most_groups * cells * _BYTES_OF_CELL
+    question.source.rehearse(question.indices, asked, question.marking, largest=largest)
+
+
+def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | None:
+    """Return how the numbers of a unit are chosen beside those of other columns of the same rows.
+
+    `whose` is what stands behind the numbers in the SELECT of `bounded`. The choice is that of `bounded`: who
+    has how many rows, and what shifts their ranks, is the same for every column, and each has ranks of its
+    own.
+    """
+    if not draw.words.materialized:
+        return None
+
+    def list_tables(numbers: Sequence[str]) -> list[tuple[str, str]]:
+        names = [f"x{place}" for place in range(len(numbers))]
+        listed = ", ".join(f"{one} AS {name}" for one, name in zip(numbers, names, strict=True))
+        known = f"(SELECT * FROM (SELECT {listed}, {whose}) AS known WHERE unit IS NOT NULL)"
+        return list_marking(known, columns=names, owner=["unit"], most=most, draw=draw)
+
+    return Marking(
+        number,
+        f"{most} of {whose}, {draw.salt.hex()}",
+        list_tables,
+        lambda name: pick_ranks([name], order=[name], most=most, words=draw.words),
+    )

@@ -1,0 +1,101 @@
+"""What an engine has its own SQL for: texts, hashes, and how it reads, counts and adds up numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from sordino.columns import BucketGrid
+from sordino.columns.step_range import StepRange
+from sordino.columns.sum_steps import SumSteps
+from sordino.sources.csv.column_types import Marks
+from sordino.sources.csv.typed_fields import write_number
+from sordino.sources.predicates.predicate import Predicate
+from sordino.sources.sql.bucket_query import BucketQuery, bucket_queries
+from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.plain_sums import find_plain_sums
+from sordino.sources.sql.sql_templates import EMBEDDED as EMBEDDED_WORDS, SqlTemplates
+from sordino.sources.sql.step_query import ladder_steps, step_query
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """The SQL of one engine, and what may be asked of it.
+
+    Parameters
+    ----------
+    words : SqlTemplates
+        What questions of every kind are made of.
+    number : callable
+        From the index and kind of a column to its number; NULL if a value is none.
+    buckets : callable
+        From a kind, a grid and perhaps a ladder of steps to the queries that count rows in buckets, and with
+        a ladder add up each. The first one that succeeds counts, and the last one always succeeds.
+    steps : callable
+        From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
+        adds up steps.
+    predicates : callable or None
+        From a predicate and the declared types of its columns to SQL that is true or false for each row by
+        itself, and fails on none; it refuses what it cannot say so. None: the engine takes no predicates.
+    every_character : bool
+        Whether it takes every text of Unicode.
+    """
+
+    words: SqlTemplates
+    number: Callable[[int, NumberKind], str]
+    buckets: Callable[[NumberKind, BucketGrid, SumSteps | None], tuple[BucketQuery, ...]]
+    steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
+    predicates: Callable[[Predicate, Mapping[int, str]], str] | None
+    every_character: bool = True
+
+
+_INFINITE = " ".join(
+    f"WHEN '{sign}{word}' THEN CAST('{sign}inf' AS DOUBLE)"
+    for sign in ("", "+", "-")
+    for word in ("inf", "infinity")
+)
+"""What pandas reads as an infinite number, in any case."""
+
+
+def _write_embedded_number(index: int, kind: NumberKind) -> str:
+    """Return the number of the column c<index>.
+
+    Floats are without NaN and with one zero, before anything compares or ranks them.
+    """
+    # A cast to its own type, or of a truth value: neither can fail.
+    if kind.scale is not None:
+        return f"CAST(c{index} AS {kind.name})"
+    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is: the
+    # engine takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
+    value = write_number(f"c{index}", kind.marks or Marks()) if kind.text else f"TRY_CAST(c{index} AS DOUBLE)"
+    # Truth values and infinite floats among other values are texts by now. They count as they do in a column
+    # of truth values, or of floats.
+    if kind.text and kind.truth:
+        value = (
+            # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
+            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value} END"
+        )
+    # NaN and the two zeros go here, at the start: what ranks or compares later never meets them.
+    return EMBEDDED_WORDS.number.format(value)
+
+
+def _write_embedded_buckets(
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+) -> tuple[BucketQuery, ...]:
+    if ladder is None:
+        return bucket_queries(kind, grid)
+    plain = find_plain_sums(kind, ladder)
+    steps = ladder_steps(kind, ladder) if plain is None else "x"
+    return tuple(replace(query, plain=plain) for query in bucket_queries(kind, grid, steps))
+
+
+EMBEDDED = Dialect(
+    words=EMBEDDED_WORDS,
+    number=_write_embedded_number,
+    buckets=_write_embedded_buckets,
+    steps=step_query,
+    predicates=lambda predicate, _: predicate.total,
+)
+"""Those of the embedded engine."""

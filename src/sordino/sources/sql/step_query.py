@@ -1,0 +1,209 @@
+"""Writes the SQL with which the embedded engine adds up numbers in whole steps.
+
+Each number is clipped and rounded down by itself, so sums are sums of whole numbers. The rule is that of
+`columns.clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step
+is a power of two, so floats are divided by it exactly. Whole numbers and decimals are divided as whole
+numbers of 128 bits. Values beyond the ends never enter the arithmetic, so nothing overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+
+from sordino.columns.step_range import StepRange
+from sordino.columns.sum_steps import Rung, SumSteps
+from sordino.sources.sql.number_kind import NumberKind
+
+DIGITS = 18
+"""Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128 bits."""
+
+_BEYOND_HUGEINT = 1 << 127
+_BEYOND_BIGINT = 1 << 63
+
+
+def step_query(
+    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
+) -> str:
+    """Return the query that adds up the steps of each group, and counts its rows with a number and without.
+
+    With `squares` it also adds up the squared distances from the lower end. Sums are texts, because they may
+    have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says more.
+    """
+    return added_up(partial(_write_steps, kind), ranges, rows, grouped, squares=squares)
+
+
+def added_up(
+    steps_of: Callable[[StepRange], str],
+    ranges: Sequence[StepRange],
+    rows: str,
+    grouped: bool,
+    *,
+    squares: bool,
+    text: str = "VARCHAR",
+    wide: str = "HUGEINT",
+) -> str:
+    """Return the query that adds up what `steps_of` says of each range, the same way for every engine.
+
+    With several ranges the first labels say, for each group, which one is its own, as a number from 0.
+    `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
+    """
+    group = "grp, " if grouped else ""
+    steps = f"{_write_by_range(ranges, steps_of)} AS steps"
+    # The sum over no numbers is NULL, and counts as 0.
+    total = (
+        f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known, "
+        "count(*) - count(steps) AS missing"
+    )
+    if squares:
+        # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them fit.
+        away = f"(CAST(steps AS {wide}) - low)"
+        total += f", CAST(coalesce(sum({away} * {away}), 0) AS {text}) AS squares"
+        low = _write_by_range(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
+        steps += f", {low} AS low"
+    # Which range a group has stands in a table, by the place of the group: a list of groups for each range
+    # would be searched for each row.
+    ends = (
+        " JOIN (SELECT position AS place, label AS which FROM labels) AS ends ON place = grp"
+        if len(ranges) > 1
+        else ""
+    )
+    return (
+        f"SELECT {group}{total} FROM (SELECT {group}{steps} FROM {rows} AS kept{ends}) AS counted"
+        + " GROUP BY grp" * grouped
+    )
+
+
+def write_ladder_steps(
+    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: SumSteps
+) -> str:
+    """Return the steps of `x` on the rung of its bucket; NULL if it is missing.
+
+    Parameters
+    ----------
+    write_steps : callable
+        Returns the steps of `x` within a range, as `step_query` adds them up.
+    write_cut : callable
+        Returns the least number of the type that reaches an edge, in SQL; None if there is none.
+    ladder : SumSteps
+        The rungs.
+    """
+    first, *others = ladder.rungs
+    cases = []
+    # From the highest rung down: the first edge that a number reaches says on which one it is.
+    for rung in reversed(others):
+        cut = write_cut(Fraction(float(ladder.grid.edges[rung.start - 1])))
+        if cut is not None:
+            cases.append(f"WHEN x >= {cut} THEN {write_steps(_find_range(rung))}")
+    lowest = write_steps(_find_range(first))
+    return f"CASE {' '.join(cases)} ELSE {lowest} END" if cases else lowest
+
+
+def _find_range(rung: Rung) -> StepRange:
+    return StepRange(rung.low, rung.high, rung.step)
+
+
+def ladder_steps(kind: NumberKind, ladder: SumSteps) -> str:
+    """Return the steps of `x` on its rung, in the words of the embedded engine."""
+
+    def write_cut(edge: Fraction) -> str | None:
+        cut = kind.cut(edge)
+        return None if cut is None else _cast_end(cut, kind)
+
+    return write_ladder_steps(partial(_write_steps, kind), write_cut, ladder)
+
+
+def _write_by_range(ranges: Sequence[StepRange], write: Callable[[StepRange], str]) -> str:
+    """Return the expression that has for each row what `write` says of the range of its group."""
+    if len(ranges) == 1:
+        return write(ranges[0])
+    cases = (f"WHEN '{place}' THEN {write(one)}" for place, one in enumerate(ranges))
+    return f"CASE which {' '.join(cases)} END"
+
+
+def _write_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return the steps of `x`, a BIGINT; NULL if it is missing."""
+    least, most = (kind.cut(end * ends.step) for end in (ends.low, ends.high))
+    above = f" WHEN x >= {_cast_end(most, kind)} THEN {_cast_whole(ends.high)}" if most is not None else ""
+    # No value of the kind reaches the lower end: all of them are clipped to it.
+    if least is None:
+        inside = ""
+    elif kind.scale is None:
+        # Between the ends now: the quotient is within 2^52, so its cast to BIGINT does not fail.
+        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_float_steps(ends.step)}"
+    else:
+        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_whole_steps(kind, ends)}"
+    # What is missing comes first: it is no number below the lower end, and adds nothing.
+    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_cast_whole(ends.low)} END"
+
+
+def _cast_end(text: str, kind: NumberKind) -> str:
+    return f"CAST('{text}' AS {kind.name})"
+
+
+def _cast_whole(number: int, kind: str = "BIGINT") -> str:
+    return f"CAST('{number}' AS {kind})"
+
+
+def _write_float_steps(step: Fraction) -> str:
+    """Return floor(x / step) of a float inside the ends.
+
+    A number that is smaller than a step is not divided: the quotient might underflow to 0.
+    """
+    # The step is a power of two, so the product with its inverse is the exact quotient.
+    one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
+    near = (
+        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_cast_whole(-1)}"
+    )
+    return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
+
+
+def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
+    """Return floor(u / (10^scale step)) of u = 10^scale x, a whole number, for values inside the ends."""
+    scale = kind.scale or 0
+    top = 10**scale
+    low, high = (
+        min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
+        for end in (ends.low, ends.high)
+    )
+    # The step is a power of two, so its numerator or its denominator is 1.
+    factor, divisor = ends.step.denominator, ends.step.numerator * top
+    most = factor * max(abs(low), abs(high))
+    # Whole numbers of 64 bits are divided several times as fast as those of 128. These ends are public, and
+    # so is the type of the column.
+    short = kind.smallest >= -_BEYOND_BIGINT and kind.largest < _BEYOND_BIGINT
+    wide = "BIGINT" if short and max(most, divisor) < _BEYOND_BIGINT else "HUGEINT"
+    unscaled = _write_unscaled_number(kind, low, high, wide)
+    if factor > 1 and most >= _BEYOND_HUGEINT:
+        # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at most
+        # 2^112 / factor: only 0 lies between them.
+        return _cast_whole(0)
+    # A step is larger than every value of the type, so the sign decides.
+    if divisor >= _BEYOND_HUGEINT:
+        return f"CASE WHEN {unscaled} >= 0 THEN {_cast_whole(0)} ELSE {_cast_whole(-1)} END"
+    product = f"({unscaled} * {_cast_whole(factor, wide)})" if factor > 1 else unscaled
+    if divisor == 1:
+        return f"CAST({product} AS BIGINT)"
+    # The division cuts off toward zero, so a negative remainder takes one off.
+    by = _cast_whole(divisor, wide)
+    return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
+
+
+def _write_unscaled_number(kind: NumberKind, low: int, high: int, wide: str) -> str:
+    """Return 10^scale x as a whole number, moved into public ends that are given so, too.
+
+    It is moved there before it is multiplied, so that the product fits.
+    """
+    if kind.scale and wide == "BIGINT":
+        ends = (format(Decimal(end).scaleb(-kind.scale), "f") for end in (low, high))
+        least, most = (_cast_end(end, kind) for end in ends)
+        # At most 18 digits and one more for each behind the point: the type of the product is made so wide.
+        roomy = f"DECIMAL({len(str(kind.largest)) + kind.scale + 1},{kind.scale})"
+        tens = _cast_whole(10**kind.scale, f"DECIMAL({kind.scale + 1},0)")
+        return f"CAST(CAST(least(greatest(x, {least}), {most}) AS {roomy}) * {tens} AS BIGINT)"
+    # The digits are read as a text: a product of long decimals might not fit into a decimal.
+    x = f"CAST(replace(CAST(x AS VARCHAR), '.', '') AS {wide})" if kind.scale else f"CAST(x AS {wide})"
+    return f"least(greatest({x}, {_cast_whole(low, wide)}), {_cast_whole(high, wide)})"
