@@ -176,7 +176,7 @@ def test_a_batch_of_a_sum_and_a_mean_asks_once(readings, tmp_path):
 def test_the_mean_of_a_table_is_that_of_its_numbers():
     source = open_source(VALUES)
     mean = sd.ClippedMean(epsilon=1e6, adjacency="add-remove", lower=0, cap=1000)
-    question = sd.data.prepare_numbers(
+    question = sd.questions.prepare_numbers(
         source, PrivacyUnit.row(), column="x", grid=mean.grid, ladder=mean.search.ladder
     )
     [value] = mean.release_each(question.sums(), entropy=sd.Seeded(5))
@@ -192,7 +192,7 @@ def test_groups_with_several_ranges(squares):
     rows = [(i % 23 / 2, i % 40) for i in range(400)]
     frame = pl.DataFrame(rows, schema=["x", "g"], orient="row")
     question = asked(frame, GRIDS["from 0"], by="g", domain=list(range(45)), squares=squares)
-    ranges = [sd.data.StepRange(low=0, high=3 + place % 7, step=Fraction(1, 2)) for place in range(45)]
+    ranges = [sd.columns.StepRange(low=0, high=3 + place % 7, step=Fraction(1, 2)) for place in range(45)]
     totals = question.square_totals(ranges) if squares else question.totals(ranges)
     for label, ends, total in zip(question.groups, ranges, totals, strict=True):
         steps = [min(int(x * 2), ends.high) for x, g in rows if g == int(label)]
