@@ -13,7 +13,7 @@ import pytest
 import sordino as sd
 from sordino.cli import run
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.sheet import Sheet
+from sordino.record import Record
 
 ITEMS = ["coffee", "rice", "tea"]
 COLUMN = {"epsilon": 1, "cap": 100}
@@ -143,11 +143,11 @@ def test_releases_of_a_batch_are_parts_of_one_charge(session, ledger, capsys):
 
 def test_a_sheet_of_ones_own_is_kept_as_it_is(session, ledger):
     release = session.count(epsilon=1)
-    sheet = Sheet(
+    record = Record(
         facts={"release": "count"}, columns=["n"], rows=[{"n": release.estimate}], notes=[], hidden=[]
     )
-    session.keep(release, sheet)
-    assert ledger.read_release(release.receipt.id) == sheet
+    session.keep(release, record)
+    assert ledger.read_release(release.receipt.id) == record
 
 
 def test_only_the_session_that_made_a_release_keeps_it(session, ledger, orders):

@@ -16,9 +16,9 @@ import pytest
 
 import sordino as sd
 from sordino.ledger.history import chained
+from sordino.record import Record
 from sordino.session import kept_again
 from sordino.session.looks import Joined, KeptLook, read_look
-from sordino.sheet import Sheet
 
 ENDS = {"lower": 0, "cap": 1e6}
 GROUPS = {"by": "g", "domain": ["b", "a"], "groups_per_unit": 1}
@@ -205,16 +205,16 @@ def test_parts_of_a_batch(ledger, table):
 
 def test_what_is_printed_says_nothing_of_it(ledger, table):
     """Labels, clips and totals are for another look: whoever reads a release sees what was printed."""
-    from sordino.sheet_text import write_csv, write_json
+    from sordino.record_text import write_csv, write_json
 
     release = keep(ledger, table, "mean of groups")
-    sheet = ledger.read_release(release.receipt.id)
-    assert sheet.again is not None
-    bare = replace(sheet, again=None)
-    assert write_json(sheet) == write_json(bare)
-    assert write_csv(sheet) == write_csv(bare)
-    assert "again" not in write_json(sheet)
-    assert sheet == bare, "two sheets that print the same are the same"
+    record = ledger.read_release(release.receipt.id)
+    assert record.again is not None
+    bare = replace(record, again=None)
+    assert write_json(record) == write_json(bare)
+    assert write_csv(record) == write_csv(bare)
+    assert "again" not in write_json(record)
+    assert record == bare, "two records that print the same are the same"
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------
@@ -312,22 +312,22 @@ def test_what_was_kept_without_is_refused_in_a_sentence(ledger, table):
     session.keep(release)
     ask = lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1)  # noqa: E731
     refused(ledger, ask, "kept with what measures it again")
-    # A sheet of an earlier version has nothing beside its rows.
+    # A record of an earlier version has nothing beside its rows.
     with ledger.reserve(sd.cost.Pure(epsilon=1), label="old") as charge:
         charge.draw(sd.cost.Pure(epsilon=1))
-    charge.keep(Sheet(facts={"release": "sum"}, columns=("estimate",), rows=[{"estimate": 1}]))
+    charge.keep(Record(facts={"release": "sum"}, columns=("estimate",), rows=[{"estimate": 1}]))
     refused(ledger, lambda: opened(ledger, table).remeasure(charge.id, epsilon=1), "kept with what measures")
     assert list(ledger.history())[-1].detail["form"] == 1
 
 
 def test_a_release_whose_labels_would_not_fit_is_kept_without(ledger, table, monkeypatch):
-    from sordino import sheet as sheet_module
+    from sordino import record as record_module
 
     session = opened(ledger, table)
     release = LOOKS["histogram"](session, 1)
-    least = len(session._executor._add_again(release, Sheet(facts={}, columns=(), rows=[])).to_text())
-    monkeypatch.setattr(sheet_module, "MOST_CHARACTERS", least - 1)
-    session.keep(release, Sheet(facts={}, columns=(), rows=[]))
+    least = len(session._executor._add_again(release, Record(facts={}, columns=(), rows=[])).to_text())
+    monkeypatch.setattr(record_module, "MOST_CHARACTERS", least - 1)
+    session.keep(release, Record(facts={}, columns=(), rows=[]))
     refused(
         ledger,
         lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
@@ -468,7 +468,7 @@ def test_no_sheet_makes_a_look_cheaper_or_less_noisy(tmp_path, table, monkeypatc
 
 
 def test_the_twin_that_believes_a_sheet_is_convicted(ledger, table, monkeypatch):
-    """Without the check of neighbors a sheet of one row makes noise for one row, where a unit has three."""
+    """Without the check of neighbors a record of one row makes noise for one row, where a unit has three."""
     from sordino.session import again as again_module
 
     unit = sd.PrivacyUnit("u", max_rows=3)

@@ -242,11 +242,11 @@ def kept_of(shop, kind):
     session = shop.open(kind)
     made = shop.release(kind, session)
     session.keep(made)
-    sheet = shop.ledger(kind).read_release(made.receipt.id)
-    notes = " ".join(sheet.notes)
+    record = shop.ledger(kind).read_release(made.receipt.id)
+    notes = " ".join(record.notes)
     assert ("where" in kind.asked) == (WHERE in notes)
     assert kind.bounded == ("may be higher" in notes or "may differ" in notes)
-    return {**sheet.facts, "rows": list(sheet.rows)}
+    return {**record.facts, "rows": list(record.rows)}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -287,8 +287,8 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
 def test_no_whisker_is_drawn_around_what_the_interval_is_not_about(shop, name):
     """Of capped rows and moved numbers only what is known of the figure itself is drawn."""
     release = shop.release(KINDS[name])
-    figure = read_figure(type(release).__name__, release.list_records())
-    for mark, row in zip(figure.marks, release.list_records(), strict=True):
+    figure = read_figure(type(release).__name__, release.list_rows())
+    for mark, row in zip(figure.marks, release.list_rows(), strict=True):
         # Its numbers were moved between ends of their own, or some rows count: nothing bounds it from above.
         assert mark.high is None
         true_low = row.get("true_low")

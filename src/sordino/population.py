@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
 

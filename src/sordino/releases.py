@@ -16,7 +16,7 @@ from sordino.cost import Cost
 from sordino.figures.derived_value import Derivable
 from sordino.population import Population
 from sordino.receipt import Receipt
-from sordino.tabular import Kind, Record, Tabular, list_own_records, list_row_columns
+from sordino.tabular import Kind, Row, Tabular, list_own_rows, list_row_columns
 
 
 def plain(value: Any) -> Any:
@@ -149,14 +149,14 @@ class Release(Tabular):
             **({} if self.population is None else {"population": self.population.to_dict()}),
         }
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the rows of the release, each as a mapping of names to what was released.
 
         A single figure is one row; of arrays each place is one.
         """
         rows = getattr(self, "rows", None)
         if rows is None:
-            return list_own_records(self._list_figures())
+            return list_own_rows(self._list_figures())
         return [{field.name: getattr(row, field.name) for field in fields(row)} for row in rows]
 
     def _list_figures(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
 import numpy as np
 
 from sordino.errors import UnsupportedBackend
-from sordino.sheet import describe_spent, escape_controls, list_spent
+from sordino.record import describe_spent, escape_controls, list_spent
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["text", "whole", "number", "truth"]
-Record = dict[str, Any]
+Row = dict[str, Any]
 
 MOVED = (
     "the figure that all numbers give once each is moved between the two ends in the table. The figure of "
@@ -53,7 +53,7 @@ class Tabular:
     __slots__ = ()
 
     @abstractmethod
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the rows of the release, each as a mapping of names to what was released."""
 
     def _list_columns(self) -> dict[str, Kind]:
@@ -173,7 +173,7 @@ class Tabular:
 
         some = getattr(self, "population", None)
         notes = [] if some is None else [*some.say_about(), *some.say_bound()]
-        return make_chart(read_figure(type(self).__name__, self.list_records(), notes=notes))
+        return make_chart(read_figure(type(self).__name__, self.list_rows(), notes=notes))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows to any program that takes Arrow (the PyCapsule protocol); it needs pyarrow."""
@@ -266,7 +266,7 @@ def _load(name: str) -> Any:
 # ---- from a release to columns -----------------------------------------------------------------------------
 
 
-def list_own_records(own: Mapping[str, Any]) -> list[Record]:
+def list_own_rows(own: Mapping[str, Any]) -> list[Row]:
     """Return the rows that fields make: one for each entry of their arrays; one row where none is an array.
 
     Beside arrays, other fields are about the whole release, and in no row.
@@ -317,7 +317,7 @@ def _find_kind(values: Sequence[Any]) -> Kind:
 
 def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     """Return the kinds of all columns, and what they hold."""
-    records = [_flatten(record) for record in release.list_records()]
+    records = [_flatten(record) for record in release.list_rows()]
     kinds = release._list_columns()  # noqa: SLF001 - of the same class
     names = list(dict.fromkeys([*(name for record in records for name in record), *kinds]))
     columns = {name: [record.get(name) for record in records] for name in names}
@@ -336,9 +336,9 @@ _PLAIN: dict[Kind, Any] = {"text": str, "whole": int, "number": float, "truth": 
 _RANGES = frozenset({"bounds", "clip", "output_range"})
 
 
-def _flatten(record: Record) -> Record:
+def _flatten(record: Row) -> Row:
     """Return a row in which the two ends of a range are two columns."""
-    flat: Record = {}
+    flat: Row = {}
     for name, value in record.items():
         if isinstance(value, tuple) and len(value) == 2:
             flat |= {f"{name}_low": value[0], f"{name}_high": value[1]}

@@ -8,8 +8,8 @@ import unicodedata
 import pytest
 
 from sordino.cli.stderr import say
-from sordino.sheet import escape_controls
-from sordino.sheet_text import format_csv_line
+from sordino.record import escape_controls
+from sordino.record_text import format_csv_line
 
 STEERING = (
     "\x1b[2J",  # clears a terminal

@@ -19,8 +19,8 @@ from sordino import cli
 from sordino.cli import output_file, write
 from sordino.errors import LedgerError
 from sordino.ledger import Charge, Ledger
+from sordino.record import Record
 from sordino.session import Session
-from sordino.sheet import Sheet
 from support.json_schema import check
 from support.postgres import fresh
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
@@ -102,16 +102,16 @@ def test_it_is_printed_again_to_the_last_letter(released, name, form):
 def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, name):
     """Also in those that were not asked for; and of every release that the schema knows."""
     seen = []
-    to_text = Sheet.to_text
-    monkeypatch.setattr(Sheet, "to_text", lambda sheet: seen.append(sheet) or to_text(sheet))
+    to_text = Record.to_text
+    monkeypatch.setattr(Record, "to_text", lambda record: seen.append(record) or to_text(record))
     done, _, again = released(ALL[name], "--format", "json")
     assert done.code == 0, done.err
-    [sheet] = seen
+    [record] = seen
     for form in ("json", "csv", "table"):
         before = output_file.OutputFile(Path(f"before.{form}"))
         with write_context():
             before.claim()
-            write.write_sheet(sheet, form, before)
+            write.write_record(record, form, before)
         assert again("--format", form, "--output", f"again.{form}").code == 0
         assert Path(f"again.{form}").read_bytes() == Path(f"before.{form}").read_bytes()
 
@@ -124,9 +124,9 @@ def write_context():
 
 def test_a_sheet_that_forgets_the_order_is_convicted(released, monkeypatch):
     """Broken twin: names are sorted when they are kept."""
-    to_text = Sheet.to_text
+    to_text = Record.to_text
     monkeypatch.setattr(
-        Sheet, "to_text", lambda sheet: json.dumps(json.loads(to_text(sheet)), sort_keys=True)
+        Record, "to_text", lambda record: json.dumps(json.loads(to_text(record)), sort_keys=True)
     )
     done, _, again = released(RELEASE_LINES["top"], "--format", "json")
     assert again("--format", "json").out != done.out
@@ -248,14 +248,14 @@ def test_a_second_signal_ends_the_command(released, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(cli, "_received_signals", [])
         patch.setattr(Charge, "keep", stop)
-        patch.setattr(write, "write_sheet", stop)
+        patch.setattr(write, "write_record", stop)
         done, shown, _ = released(RELEASE_LINES["top"])
     assert (done.code, done.out, done.err) == (130, "", f"\n{cli.INTERRUPTED}\n")
     assert (shown["kept"], shown["state"]) == (0, "settled")
 
 
 def test_nor_does_one_that_is_too_long(released, monkeypatch):
-    monkeypatch.setattr("sordino.sheet.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("sordino.record.MOST_CHARACTERS", 10)
     done, shown, _ = released(RELEASE_LINES["top"], "--format", "table", "--output", "told")
     assert (done.code, done.out, done.err, shown["kept"]) == (7, "", SAID, 0)
     assert write.KEPT not in Path("told").read_text(encoding="utf-8")
@@ -299,9 +299,9 @@ def test_a_release_that_is_written_before_it_is_kept_is_convicted(released, monk
     def fail(*_given):
         raise OSError(28, "No space left on device")
 
-    def late(sheet, run, keep):
-        write.write_sheet(sheet, run.chosen_form, run.output)
-        keep(sheet)
+    def late(record, run, keep):
+        write.write_record(record, run.chosen_form, run.output)
+        keep(record)
 
     with monkeypatch.context() as patch:
         patch.setattr(output_file.OutputFile, step, fail)
@@ -311,22 +311,22 @@ def test_a_release_that_is_written_before_it_is_kept_is_convicted(released, monk
 
 
 HOSTILE = [
-    Sheet(facts={}, columns=("n",), rows=[{"n": 1}], notes=["\x1b]0;taken\x07", "Spent\r\n\x9b2J"]),
-    Sheet(facts={}, columns=("\x1b[2Jn",), rows=[{"\x1b[2Jn": "\x1b[2J"}]),
-    Sheet(facts={}, columns=("[/]",), rows=[{"[/]": "[/]"}]),
-    Sheet(facts={}, columns=("p_value",), rows=[{"p_value": "x"}]),
-    Sheet(facts={}, columns=("p_value",), rows=[{"p_value": 10**400}]),
-    Sheet(facts={"id": {}, "left_out": 3}, columns=("n",), rows=[{"n": [{"a": 1}]}], counts=False),
+    Record(facts={}, columns=("n",), rows=[{"n": 1}], notes=["\x1b]0;taken\x07", "Spent\r\n\x9b2J"]),
+    Record(facts={}, columns=("\x1b[2Jn",), rows=[{"\x1b[2Jn": "\x1b[2J"}]),
+    Record(facts={}, columns=("[/]",), rows=[{"[/]": "[/]"}]),
+    Record(facts={}, columns=("p_value",), rows=[{"p_value": "x"}]),
+    Record(facts={}, columns=("p_value",), rows=[{"p_value": 10**400}]),
+    Record(facts={"id": {}, "left_out": 3}, columns=("n",), rows=[{"n": [{"a": 1}]}], counts=False),
 ]
 
 
-@pytest.mark.parametrize("sheet", HOSTILE)
+@pytest.mark.parametrize("record", HOSTILE)
 @pytest.mark.sample(4)
-def test_what_others_kept_steers_no_terminal_and_ends_no_command(sordino, account, monkeypatch, sheet):
-    # Whoever may charge an account may keep any sheet under the id of a charge of its own.
+def test_what_others_kept_steers_no_terminal_and_ends_no_command(sordino, account, monkeypatch, record):
+    # Whoever may charge an account may keep any record under the id of a charge of its own.
     payer = account(RELEASE_LINES["top"])
     with monkeypatch.context() as patch:
-        patch.setattr("sordino.cli.write.replace", lambda *_given, **_named: sheet)
+        patch.setattr("sordino.cli.write.replace", lambda *_given, **_named: record)
         patch.setattr(write, "write_kept", lambda *_given: None)
         assert sordino(*RELEASE_LINES["top"], "--epsilon", 1, *payer, "--keep").code == 0
     [shown] = sordino("ledger", "show", *payer, "--format", "json").json["rows"]
@@ -380,8 +380,8 @@ KILLER = textwrap.dedent(
         "before it is kept in the ledger": lambda: during("keep", "before"),
         "after it is kept in the ledger": lambda: during("keep", "after"),
         "after it is kept": lambda: after(Charge, "keep"),
-        "before it is written": lambda: before(write, "write_sheet"),
-        "after it is written": lambda: after(write, "write_sheet"),
+        "before it is written": lambda: before(write, "write_record"),
+        "after it is written": lambda: after(write, "write_record"),
     }[instant]()
     main()
     """

@@ -10,8 +10,8 @@ import pytest
 
 import sordino
 from sordino.receipt import Receipt
+from sordino.record import SCHEMA
 from sordino.session import executor
-from sordino.sheet import SCHEMA
 from support.release_lines import GIVEN, PAPERS, RELEASE_LINES, write_files
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from sordino.sheet import SCHEMA
+from sordino.record import SCHEMA
 from support.json_schema import Invalid, check
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 

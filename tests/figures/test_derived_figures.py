@@ -216,7 +216,7 @@ def test_a_divisor_that_says_nothing_has_no_end():
     turned = value(900) / value(-400)
     assert turned.value == -2.25
     assert turned.low < -2.25 < turned.high < 0
-    [item] = sd.derive_all({"x": open_ended + 1}).list_records()
+    [item] = sd.derive_all({"x": open_ended + 1}).list_rows()
     assert item["high"] == math.inf
 
 
@@ -315,7 +315,7 @@ def test_what_is_made_of_clipped_figures_says_so(session):
     assert all(figure.clipped for figure in figures.values())
     assert not any(sd.derive(figure).clipped for figure in plain.values())
     page = sd.derive_all(figures | plain)
-    assert [row["clipped"] for row in page.list_records()] == [True] * len(figures) + [False] * len(plain)
+    assert [row["clipped"] for row in page.list_rows()] == [True] * len(figures) + [False] * len(plain)
     assert "moved between two ends first" in page._repr_html_()
     assert "moved between two ends first" in figures["of sums"]._repr_html_()
     assert "moved between" not in sd.derive_all(plain)._repr_html_()

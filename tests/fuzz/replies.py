@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 
 Run = Callable[[list[str]], tuple[int, str, str]]
 

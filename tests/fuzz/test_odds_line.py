@@ -42,8 +42,8 @@ def test_the_odds_of_a_search_follow_its_release(tmp_path, form, ledger):
 def test_odds_of_anything_else_are_found(tmp_path, monkeypatch, form):
     """Broken twin: the sentence knows more than the release says: how much was found, told in another epsilon."""
 
-    def leaky(sheet, run):
-        write.say(f"At epsilon {len(sheet.rows) + 20}, someone who thought so")
+    def leaky(record, run):
+        write.say(f"At epsilon {len(record.rows) + 20}, someone who thought so")
 
     monkeypatch.setattr(write, "_say_odds", leaky)
     release = ABOVE | {"format": form, "ledger": False}

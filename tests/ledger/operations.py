@@ -11,12 +11,12 @@ from typing import Any
 from ledger.fakes import REAL, Marking, make
 from sordino.cost import Pure
 from sordino.ledger import Charge, Ledger
-from sordino.sheet import Sheet
+from sordino.record import Record
 
 RESERVED, WORST, REALLY, SHARE = Fraction(5, 10), Fraction(3, 10), Fraction(1, 10), Fraction(2, 10)
 
 # Longer than a page of SQLite, so that a write of it has several, and shorter than what a client sends at once.
-SHEET = Sheet(facts={"release": "count"}, columns=("estimate",), rows=[{"estimate": n} for n in range(300)])
+RECORD = Record(facts={"release": "count"}, columns=("estimate",), rows=[{"estimate": n} for n in range(300)])
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def prepare(name: str, ledger: Ledger, mark: Path) -> Struck:
         case "keep":
             charge = _drawn(ledger, mark)
             charge.settle()
-            return Struck(ledger, lambda: charge.keep(SHEET), REALLY, REALLY, "keep", mark)
+            return Struck(ledger, lambda: charge.keep(RECORD), REALLY, REALLY, "keep", mark)
         case "create":
             url = ledger._store.address
             return Struck(ledger, lambda: make(url, SHARE, "other"), zero, zero, "create_account", mark)

@@ -178,15 +178,15 @@ def test_what_a_session_keeps_says_what_found_the_groups(tmp_path, rows):
     table = session(ledger, rows)
     release = table.sum("spent", **ASKED)
     table.keep(release)
-    sheet = ledger.read_release(release.receipt.id)
-    parts = [part["name"] for part in sheet.facts["mechanism"]]
-    assert sheet.facts["label_threshold"] == release.label_threshold == release.mechanism[0].threshold
+    record = ledger.read_release(release.receipt.id)
+    parts = [part["name"] for part in record.facts["mechanism"]]
+    assert record.facts["label_threshold"] == release.label_threshold == release.mechanism[0].threshold
     if release.rows:
-        assert (parts, sheet.facts["measure_noise"]) == (["UnlistedHistogram", "ClippedSum"], "gaussian")
-        assert [row["item"] for row in sheet.rows] == ["x", "y"]
+        assert (parts, record.facts["measure_noise"]) == (["UnlistedHistogram", "ClippedSum"], "gaussian")
+        assert [row["item"] for row in record.rows] == ["x", "y"]
     else:
-        assert (parts, sheet.facts["measure_noise"], sheet.rows) == (["UnlistedHistogram"], None, [])
-    assert sheet.facts["noise"] == "laplace"
+        assert (parts, record.facts["measure_noise"], record.rows) == (["UnlistedHistogram"], None, [])
+    assert record.facts["noise"] == "laplace"
 
 
 def test_replace_one_is_charged_twice_the_groups(tmp_path):

@@ -11,14 +11,14 @@ import pytest
 
 from ledger.fakes import REAL, Mechanism, in_child, make, raw, refused, spent
 from ledger.test_roles import called, charger, owner  # noqa: F401  (two are fixtures)
-from sordino import sheet as sheet_module
+from sordino import record as record_module
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import Ledger, schema
 from sordino.ledger.history import chained
-from sordino.sheet import Sheet
+from sordino.record import Record
 
-SHEET = Sheet(
+RECORD = Record(
     facts={"release": "count", "epsilon": 0.5, "where": None},
     columns=["item", "estimate"],
     rows=[{"item": "tea", "estimate": 118.5}],
@@ -46,9 +46,9 @@ def settled(ledger, epsilon=0.1):
     return charge
 
 
-def kept(ledger, *sheets):
+def kept(ledger, *records):
     charge = settled(ledger)
-    for one in sheets or (SHEET,):
+    for one in records or (RECORD,):
         charge.keep(one)
     return charge
 
@@ -56,8 +56,8 @@ def kept(ledger, *sheets):
 def test_what_is_kept_comes_back_as_it_was(ledger, place):
     charge = kept(ledger)
     again = Ledger.open(place, account="orders").read_release(charge.id)
-    assert again == SHEET
-    assert list(again.facts) == list(SHEET.facts), "what is printed has an order"
+    assert again == RECORD
+    assert list(again.facts) == list(RECORD.facts), "what is printed has an order"
     assert (ledger.charge(charge.id).kept, ledger.charge(settled(ledger).id).kept) == (1, 0)
     assert [line.to_dict()["kept"] for line in ledger.statement().charges] == [1, 0]
     spent(ledger)
@@ -66,24 +66,24 @@ def test_what_is_kept_comes_back_as_it_was(ledger, place):
 def test_labels_of_any_letters_come_back(ledger):
     facts = {label: label for label in LABELS}
     rows = [dict.fromkeys(LABELS, label) for label in LABELS]
-    sheet = Sheet(facts=facts, columns=LABELS, rows=rows, notes=LABELS, hidden=[])
-    assert ledger.read_release(kept(ledger, sheet).id) == sheet
+    record = Record(facts=facts, columns=LABELS, rows=rows, notes=LABELS, hidden=[])
+    assert ledger.read_release(kept(ledger, record).id) == record
     spent(ledger)
 
 
 def test_a_large_sheet_is_kept_whole(ledger):
     rows = [{"item": f"item {n}", "estimate": n / 7} for n in range(20_000)]
-    sheet = Sheet(facts={}, columns=["item", "estimate"], rows=rows, notes=[], hidden=[])
-    charge = kept(ledger, sheet)
-    assert ledger.read_release(charge.id) == sheet
+    record = Record(facts={}, columns=["item", "estimate"], rows=rows, notes=[], hidden=[])
+    charge = kept(ledger, record)
+    assert ledger.read_release(charge.id) == record
     settled(ledger)
     spent(ledger)
 
 
 def test_several_of_one_charge_are_numbered_as_they_come(ledger):
-    sheets = [Sheet(facts={"n": n}, columns=[], rows=[], notes=[], hidden=[]) for n in range(3)]
-    charge = kept(ledger, *sheets)
-    assert [ledger.read_release(charge.id, part=n) for n in (1, 2, 3)] == sheets
+    records = [Record(facts={"n": n}, columns=[], rows=[], notes=[], hidden=[]) for n in range(3)]
+    charge = kept(ledger, *records)
+    assert [ledger.read_release(charge.id, part=n) for n in (1, 2, 3)] == records
     for part in (4, 100):
         with pytest.raises(InvalidParameter, match="from 1 to 3"):
             ledger.read_release(charge.id, part=part)
@@ -122,10 +122,10 @@ def voided(ledger):
 @pytest.mark.parametrize("make_charge", [failed, still_open, voided])
 def test_only_a_settled_charge_keeps(ledger, make_charge):
     charge = make_charge(ledger)
-    refused(lambda: charge.keep(SHEET), "must have been settled", LedgerConflict)
+    refused(lambda: charge.keep(RECORD), "must have been settled", LedgerConflict)
     # And by the database, whatever the process believes.
     charge._state = "settled"
-    refused(lambda: charge.keep(SHEET), "Nothing was kept", LedgerConflict)
+    refused(lambda: charge.keep(RECORD), "Nothing was kept", LedgerConflict)
     assert ledger.charge(charge.id).kept == 0
     assert raw(ledger._store.address, "SELECT count(*) FROM ~kept") == [(0,)]
     spent(ledger)
@@ -139,16 +139,16 @@ def test_a_charge_that_keeps_what_failed_is_convicted(tmp_path, monkeypatch):
     monkeypatch.setattr(schema, "KEEP", broken)
     charge = failed(ledger)
     charge._state = "settled"
-    charge.keep(SHEET)
+    charge.keep(RECORD)
     assert [problem for problem in ledger.verify().problems if "is not possible" in problem]
 
 
 def test_a_fork_keeps_nothing(ledger):
     charge = settled(ledger)
     assert (
-        in_child(lambda: refused(lambda: charge.keep(SHEET), "settled by this process", LedgerConflict)) == 0
+        in_child(lambda: refused(lambda: charge.keep(RECORD), "settled by this process", LedgerConflict)) == 0
     )
-    charge.keep(SHEET)
+    charge.keep(RECORD)
     assert ledger.charge(charge.id).kept == 1
 
 
@@ -156,23 +156,23 @@ def test_what_is_no_sheet_is_refused_before_anything_is_written(ledger, monkeypa
     charge = settled(ledger)
     head = ledger.statement().head
     for wrong in ({"facts": {}}, "text", None):
-        with pytest.raises(InvalidParameter, match="takes a Sheet"):
+        with pytest.raises(InvalidParameter, match="takes a Record"):
             charge.keep(wrong)
     for value in (object(), float("nan"), float("inf"), {1, 2}):
         with pytest.raises(InvalidParameter, match="JSON-ready"):
-            charge.keep(Sheet(facts={"x": value}, columns=[], rows=[]))
+            charge.keep(Record(facts={"x": value}, columns=[], rows=[]))
     with monkeypatch.context() as patch:
-        patch.setattr(sheet_module, "MOST_CHARACTERS", 10)
+        patch.setattr(record_module, "MOST_CHARACTERS", 10)
         with pytest.raises(InvalidParameter, match="at most 10 characters"):
-            charge.keep(SHEET)
+            charge.keep(RECORD)
     assert ledger.statement().head == head
-    charge.keep(SHEET)
+    charge.keep(RECORD)
 
 
 def test_history_and_export_name_the_copy_and_show_nothing_of_it(ledger):
     charge = kept(ledger)
     [event] = [event for event in ledger.history() if event.kind == "keep"]
-    text = SHEET.to_text()
+    text = RECORD.to_text()
     assert (event.charge, event.amount, event.spent) == (charge.id, 0, charge.reserved)
     told = {name: event.detail[name] for name in ("part", "form", "digest", "characters")}
     assert told == {"part": 0, "form": 1, "digest": chained(text), "characters": len(text)}
@@ -215,24 +215,24 @@ def test_a_copy_that_was_changed_is_found(ledger, place, change):
     raw(place, sql)
     found = ledger.verify()
     assert [one for one in found.problems if "kept" in one]
-    says = {"none": "has not kept", "both": "is no sheet"}.get(change, "was changed since")
+    says = {"none": "has not kept", "both": "is no record"}.get(change, "was changed since")
     refused(lambda: ledger.read_release(charge.id), says)
 
 
 def test_what_somebody_else_wrote_is_no_sheet(ledger, place):
     charge = settled(ledger)
-    texts = ["{}", "[]", "no JSON", SHEET.to_text().replace('"counts":false', '"counts":0')]
-    texts += [SHEET.to_text().replace('"estimate":118.5', '"x":1'), "[" * 100_000]
+    texts = ["{}", "[]", "no JSON", RECORD.to_text().replace('"counts":false', '"counts":0')]
+    texts += [RECORD.to_text().replace('"estimate":118.5', '"x":1'), "[" * 100_000]
     for part, text in enumerate(texts):
         columns = "charge, part, account, form, digest, sheet"
         values = (charge.id, part, "orders", 1, chained(text), text)
         raw(place, f"INSERT INTO ~kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)", *values)
-        refused(lambda part=part: ledger.read_release(charge.id, part=part + 1), "is no sheet of sordino")
+        refused(lambda part=part: ledger.read_release(charge.id, part=part + 1), "is no record of sordino")
     assert not ledger.verify().sound
 
 
 def test_a_form_of_a_newer_version_is_refused(ledger, monkeypatch):
-    monkeypatch.setattr(Sheet, "form", 3)
+    monkeypatch.setattr(Record, "form", 3)
     charge = kept(ledger)
     refused(
         lambda: ledger.read_release(charge.id), "in form 3 but this version of sordino knows forms up to 2"
@@ -245,7 +245,7 @@ def test_a_backup_has_the_copies(tmp_path):
     charge = kept(ledger)
     heads = ledger.backup(tmp_path / "copy.db")
     copy = Ledger.open(tmp_path / "copy.db", account="orders")
-    assert copy.read_release(charge.id) == SHEET
+    assert copy.read_release(charge.id) == RECORD
     assert copy.verify(head=heads["orders"]).sound
 
 
@@ -267,8 +267,8 @@ def test_a_file_that_lacks_a_copy_is_not_whole(tmp_path):
 def test_a_role_that_may_charge_keeps_what_it_released_and_nothing_else(owner, charger):  # noqa: F811
     ledger, mine = Ledger.open(owner, account="orders"), Ledger.open(charger, account="orders")
     charge, others = kept(mine), settled(ledger)
-    assert mine.read_release(charge.id) == SHEET
-    text = SHEET.to_text()
+    assert mine.read_release(charge.id) == RECORD
+    text = RECORD.to_text()
     known = {"account": "orders", "part": 0, "form": 1, "digest": chained(text), "sheet": text}
     for key in ("", "9f" * 16, charge._key):
         assert called(charger, schema.KEEP, **known, charge=others.id, key=key) is False

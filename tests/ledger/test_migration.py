@@ -15,7 +15,7 @@ import pytest
 from ledger.fakes import child, finished, in_child, make, raw, refused, spent
 from ledger.faults import Counter, failing
 from ledger.older import call_schema, take_back
-from ledger.test_kept import SHEET, kept, settled
+from ledger.test_kept import RECORD, kept, settled
 from ledger.test_roles import ROLE, charger, owner  # noqa: F401  (two are fixtures)
 from sordino.cost import Pure
 from sordino.ledger import Ledger, schema
@@ -95,8 +95,8 @@ def test_an_older_ledger_is_brought_up_to_date_and_loses_nothing(place):
     heads = {name: Ledger.open(place, account=name).statement().head for name in ("orders", "team")}
     take_back(place)
     again = Ledger.open(place, account="orders")
-    assert (again.statement().head, again.read_release(first.id)) == (heads["orders"], SHEET)
-    assert again.read_release(kept(again).id) == SHEET
+    assert (again.statement().head, again.read_release(first.id)) == (heads["orders"], RECORD)
+    assert again.read_release(kept(again).id) == RECORD
     left.draw(Pure(epsilon=0.01))
     left.settle()
     spent(again)
@@ -121,7 +121,7 @@ def test_an_older_file_is_read_as_it_is(tmp_path):
     copy = Ledger.open(tmp_path / "copy.db", account="orders")
     assert copy.verify(head=heads["orders"]).sound
     for one in (copy, again):
-        assert one.read_release(kept(one).id) == SHEET
+        assert one.read_release(kept(one).id) == RECORD
         spent(one)
         assert number_of(one.url) == [(schema.VERSION,)]
 
@@ -204,7 +204,7 @@ def test_a_kill_at_every_boundary_leaves_the_older_file_or_the_new_one(tmp_path)
 
         assert in_child(killed) == -9
         ledger = Ledger.open(path, account="orders")
-        assert ledger.read_release(kept(ledger).id) == SHEET
+        assert ledger.read_release(kept(ledger).id) == RECORD
         spent(ledger)
         sqlite.close_all()
 
@@ -252,7 +252,7 @@ def test_a_number_that_an_older_process_put_back_harms_nothing(tmp_path):
     ledger = make(tmp_path / "budget.db")
     charge = kept(ledger)
     call_schema(ledger.url, 4)
-    assert Ledger.open(ledger.url, account="orders").read_release(charge.id) == SHEET
+    assert Ledger.open(ledger.url, account="orders").read_release(charge.id) == RECORD
     kept(Ledger.open(ledger.url, account="orders"))
     assert number_of(ledger.url) == [(schema.VERSION,)]
     spent(ledger)
@@ -274,7 +274,7 @@ def test_on_a_server_only_the_owner_brings_a_ledger_up_to_date(owner, charger): 
     now = raw(owner, "SELECT pronargs FROM pg_proc WHERE proname = 'reserve'")
     assert now == [(len(schema.RESERVE.parameters),)]
     mine = Ledger.open(charger, account="orders")
-    assert mine.read_release(kept(mine).id) == SHEET
+    assert mine.read_release(kept(mine).id) == RECORD
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         raw(charger, "DELETE FROM ~kept")
     public = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'sordino'::regnamespace"

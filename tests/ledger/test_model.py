@@ -15,7 +15,7 @@ from ledger.fakes import NANO, PLACE, REAL, Mechanism, resumed, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, LedgerConflict
 from sordino.ledger import Budget, Ledger
-from sordino.sheet import Sheet
+from sordino.record import Record
 from support.postgres import fresh
 
 LIMIT = Fraction(100, NANO)
@@ -160,17 +160,17 @@ class Model(RuleBasedStateMachine):
         name, charge = one["name"], one["charge"]
         for part in range(len(self.keys) % 3):
             rows = [{"x": one["number"]}] * part
-            sheet = Sheet(facts={"part": part}, columns=["x"], rows=rows, notes=[], hidden=[])
+            record = Record(facts={"part": part}, columns=["x"], rows=rows, notes=[], hidden=[])
             late = resumed(charge)
-            charge.keep(sheet)
-            assert self.ledgers[name].read_release(charge.id, part=part + 1) == sheet
+            charge.keep(record)
+            assert self.ledgers[name].read_release(charge.id, part=part + 1) == record
             with pytest.raises(LedgerConflict, match="kept elsewhere"):
-                late.keep(sheet)
+                late.keep(record)
         assert self.ledgers[name].charge(charge.id).kept == len(self.keys) % 3
 
     def keep_nothing(self, one):
         with pytest.raises(LedgerConflict, match="must have been settled"):
-            one["charge"].keep(Sheet(facts={}, columns=(), rows=[]))
+            one["charge"].keep(Record(facts={}, columns=(), rows=[]))
         assert self.ledgers[one["name"]].charge(one["charge"].id).kept == 0
 
     @rule(one=consumes(charges))

@@ -21,7 +21,7 @@ from sordino.ledger import Budget, Ledger
 from sordino.ledger.account import promises, publishing
 from sordino.ledger.renyi import Sums, spent_epsilon
 from sordino.ledger.store import sqlite
-from sordino.sheet import Sheet
+from sordino.record import Record
 from sordino.statements import Owner, PublicStatement, proofs
 from sordino.statements.compare import list_differences
 from sordino.statements.document import digest_of_statement
@@ -183,7 +183,7 @@ def test_a_delta_a_rho_and_a_share(tmp_path):
     renyi = opened(tmp_path / "a.db", epsilon=2, delta=1e-5, failures=5e-6)
     with renyi.reserve(Approximate(epsilon=Fraction(1, 2), delta=Fraction(1, 10**6))) as charge:
         pass
-    charge.keep(Sheet(facts={"release": "x"}, columns=(), rows=[]))
+    charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
     promise = renyi.publish(charge.id).promise
     assert promise["guarantee"] == {
         "variant": "Approximate DP",
@@ -229,7 +229,7 @@ def test_rhos_beside_deltas(tmp_path):
     for cost in (ApproximateZCDP(rho=Fraction(1, 100), delta=Fraction(1, 10**7)), ZCDP(rho=Fraction(1, 50))):
         with ledger.reserve(cost) as charge:
             pass
-        charge.keep(Sheet(facts={"release": "x"}, columns=(), rows=[]))
+        charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
         keys.append(charge.id)
     fails, firm = (ledger.publish(key) for key in keys)
     assert firm.promise["guarantee"] == {"variant": "Zero-concentrated DP", "rho": "1/50"}
@@ -264,7 +264,7 @@ def test_noise_without_an_epsilon_promises_its_rho(tmp_path):
     assert (guarantee["variant"], Fraction(guarantee["rho"])) == ("Zero-concentrated DP", count.cost.zcdp())
     with ledger.reserve((ZCDP(rho=Fraction(1, 100)), Pure(epsilon=Fraction(1, 10)))) as charge:
         pass
-    charge.keep(Sheet(facts={"release": "x"}, columns=(), rows=[]))
+    charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
     both = ledger.publish(charge.id).promise["guarantee"]
     assert Fraction(both["rho"]) == Fraction(1, 100) + Fraction(1, 10) ** 2 / 2
 
@@ -274,7 +274,7 @@ def test_a_charge_by_a_cost_names_what_was_drawn_from_it(tmp_path):
     with ledger.reserve(Pure(epsilon=1)) as charge:
         for _ in range(2):
             charge.release(sd.LaplaceMechanism(epsilon=Fraction(1, 4), sensitivity=sd.COUNTING), [5])
-    charge.keep(Sheet(facts={"release": "x"}, columns=(), rows=[]))
+    charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
     with ledger.reserve(Pure(epsilon=1)):
         pass
     one, whole = ledger.publish(charge.id), ledger.publish()
@@ -339,7 +339,7 @@ def test_a_refund_changes_what_was_spent_and_not_what_was_promised(account):
     mechanism = Mechanism(0.5, spends=Fraction(1, 8))
     with account.reserve(mechanism) as charge:
         charge.release(mechanism, [1], entropy=REAL)
-    charge.keep(Sheet(facts={"release": "x"}, columns=(), rows=[]))
+    charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
     promise = account.publish(charge.id).promise
     assert (promise["guarantee"]["epsilon"], promise["spent"]) == ("1/2", {"epsilon": "1/8"})
 
@@ -387,7 +387,7 @@ def test_the_day_is_that_of_the_charge_whenever_the_release_was_done(tmp_path, m
     with ledger.reserve(mechanism) as charge:
         days["now"] = "2026-11-25T00:00:01+00:00"
         charge.release(mechanism, [1], entropy=REAL)
-    charge.keep(Sheet(facts={"release": "x", "time": "2026-11-25"}, columns=(), rows=[]))
+    charge.keep(Record(facts={"release": "x", "time": "2026-11-25"}, columns=(), rows=[]))
     for statement in (ledger.publish(charge.id), ledger.publish()):
         assert statement.promise["day"] == "2026-11-24"
         assert "2026-11-25" not in statement.to_text()

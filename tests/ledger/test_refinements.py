@@ -12,7 +12,7 @@ from ledger.fakes import REAL, Result
 from sordino.cost import Pure
 from sordino.ledger.account.records import find_alone
 from sordino.ledger.renyi import amounts_at
-from sordino.sheet import Sheet
+from sordino.record import Record
 
 ABOUT = {"adjacency": "add-remove", "unit": "u", "source": "orders.parquet"}
 FIRST = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
@@ -98,7 +98,7 @@ def test_events_of_another_library_are_those_of_the_release_by_itself(ledger):
 
 def test_a_statement_says_what_the_release_loses_by_itself(ledger):
     made = charge(ledger)
-    made.keep(Sheet(facts={"release": "count"}, columns=(), rows=[]))
+    made.keep(Record(facts={"release": "count"}, columns=(), rows=[]))
     line = ledger.charge(made.id)
     guarantee = ledger.publish(made.id).promise["guarantee"]
     assert line.refines == 2

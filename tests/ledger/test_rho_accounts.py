@@ -509,11 +509,11 @@ def test_a_backup_is_whole(tmp_path):
 
 def test_what_is_released_is_kept(place):
     ledger = account(place)
-    sheet = sd.sheet.Sheet(facts={"release": "top"}, columns=("item",), rows=[{"item": "a"}])
+    record = sd.record.Record(facts={"release": "top"}, columns=("item",), rows=[{"item": "a"}])
     with ledger.reserve(ApproximateZCDP(rho=0.001, delta=TENTH)) as charge:
         charge.draw(ApproximateZCDP(rho=0.001, delta=TENTH))
-    charge.keep(sheet)
-    assert ledger.read_release(charge.id).rows == sheet.rows
+    charge.keep(record)
+    assert ledger.read_release(charge.id).rows == record.rows
     assert spent_in_all(ledger) == units(0.001, TENTH)
 
 

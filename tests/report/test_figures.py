@@ -33,7 +33,7 @@ def data_of(spec):
 @pytest.mark.sample(3)
 def test_every_release_is_drawn_by_its_kind(kind):
     release = released(kind)
-    rows = release.list_records()
+    rows = release.list_rows()
     figure = read_figure(type(release).__name__, rows)
     assert figure.form == FORMS.get(kind, "whiskers")
     assert len(figure.marks) == figure.total == len(rows)
@@ -53,7 +53,7 @@ def test_plot_is_a_chart_of_altair_with_the_same_figures(kind):
     chart = released(kind).plot()
     drawn = chart.to_dict()
     text = json.dumps(drawn)
-    for row in released(kind).list_records():
+    for row in released(kind).list_rows():
         if row.get("estimate") is not None:
             assert json.dumps(float(row["estimate"])) in text
     assert type(chart).__module__.startswith("altair")
@@ -82,7 +82,7 @@ def test_many_values_are_counted():
     values = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(90)).release(
         range(90), entropy=sd.Seeded(7)
     )
-    figure = read_figure("Values", values.list_records())
+    figure = read_figure("Values", values.list_rows())
     assert figure.form == "spread"
     assert sum(mark.value for mark in figure.marks) == figure.total == 90
     counts, edges = np.histogram(values.values, bins=len(figure.marks))
@@ -204,7 +204,7 @@ def test_labels_are_data_and_never_expressions():
 
 
 def every_figure():
-    yield from (read_figure(type(released(kind)).__name__, released(kind).list_records()) for kind in ASK)
+    yield from (read_figure(type(released(kind)).__name__, released(kind).list_rows()) for kind in ASK)
     yield read_figure("Values", [{"values": float(n)} for n in range(90)])
     steps = tuple(Mark(label="", value=float(n), at=float(n)) for n in range(3))
     yield Figure(form="steps", marks=steps, total=3, line=4.0, value_name="epsilon")
@@ -228,7 +228,7 @@ def test_pictures_load_nothing_and_have_the_colors_of_their_page():
 
 
 def test_the_same_figure_is_the_same_picture():
-    figure = read_figure("top", released("top").list_records())
+    figure = read_figure("top", released("top").list_rows())
     assert draw_svg(figure, named_by="x") == draw_svg(figure, named_by="x")
 
 
@@ -244,7 +244,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
 
 
 def test_a_chart_takes_titles_and_sizes():
-    chart = make_chart(read_figure("histogram", released("histogram").list_records())).properties(
+    chart = make_chart(read_figure("histogram", released("histogram").list_rows())).properties(
         title="Wards", width=500
     )
     assert chart.to_dict()["title"] == "Wards"

@@ -28,7 +28,7 @@ def test_every_kind_of_release_has_a_page(kind):
     release = released(kind)
     seen = assert_whole(make_report([release]))
     assert "Simulated" in seen.text
-    rows = release.list_records()
+    rows = release.list_rows()
     # Every label and every figure is there as text, and not in the picture alone.
     for row in rows:
         assert (row.get("item") or "") in seen.text
@@ -628,7 +628,7 @@ def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
     session = sd.Session(table, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
     release = getattr(session, kind)("v", lower=0, cap=1e8, epsilon=1, **groups)
     # As a command writes it, which says how sure its intervals are.
-    written = {"release": kind, "confidence": 0.95, "rows": json.loads(json.dumps(release.list_records()))}
+    written = {"release": kind, "confidence": 0.95, "rows": json.loads(json.dumps(release.list_rows()))}
     for one in (release, written):
         seen = assert_whole(make_report([one]))
         # In the table: where numbers were moved to.

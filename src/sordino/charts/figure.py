@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any, Literal, final
 from unicodedata import east_asian_width
 
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 
 Form = Literal["whiskers", "bars", "curve", "names", "spread", "steps"]
 """Dots or bars with whiskers, a curve of quantiles, names alone, how often values occur, stairs."""
@@ -114,7 +114,7 @@ def read_figure(
     kind : str
         What the release calls itself: "top", or the name of its class.
     rows : sequence of mapping of str to object
-        As JSON has them, or as `list_records` returns them. Anybody may have written them.
+        As JSON has them, or as `list_rows` returns them. Anybody may have written them.
     value_name, label_name : str
         What stands at the axes; by default the names that the rows have.
     line : float, optional

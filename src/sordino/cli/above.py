@@ -37,11 +37,11 @@ from sordino.cli.work import (
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
+from sordino.record import SIMULATED, describe_receipt, escape_controls
+from sordino.record_text import encode_json, format_cell, format_csv_line
 from sordino.releases import Verdict
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest
-from sordino.sheet import SIMULATED, describe_receipt, escape_controls
-from sordino.sheet_text import encode_json, format_cell, format_csv_line
 from sordino.sources import Answer, answer_lines
 
 # Options that mean nothing for answers on standard input, and those that mean nothing for a table.

@@ -174,10 +174,10 @@ def release(
     # A file is for a program, as it is for the release itself.
     chosen = choose_format(form or (None if output is None else "json"))
     # Asked first, so that what is not there leaves no file.
-    sheet = Ledger.open(url, account=account).read_release(charge, part=part)
+    record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:
         output.claim()
-    write_kept(sheet, chosen, output)
+    write_kept(record, chosen, output)
 
 
 @ledger.command()

@@ -25,8 +25,8 @@ from sordino.cost import Pure
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions import MarkerFile, open_markers, open_plink
+from sordino.record import Record, describe_receipt, list_facts, list_warnings
 from sordino.session import Payer
-from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
 from sordino.sources.csv.packed import unpacked_suffix
 
 # Only for type checkers: a selection from scores needs no genomics.
@@ -313,13 +313,13 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         *describe_receipt(payer.receipt),
         MARKERS,
     ]
-    sheet = Sheet(
+    record = Record(
         columns=tuple(rows[0]),
         rows=rows,
         facts=facts,
         notes=[*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
     )
-    write_release(sheet, run, payer.keep)
+    write_release(record, run, payer.keep)
 
 
 def _check_assumption(run: RunOptions) -> None:

@@ -17,8 +17,8 @@ import click
 from sordino.cli.options import choose_format
 from sordino.cli.output_file import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.sheet import Sheet, escape_controls
-from sordino.sheet_text import format_cell, write_csv, write_json
+from sordino.record import Record, escape_controls
+from sordino.record_text import format_cell, write_csv, write_json
 
 
 def write_rows(
@@ -32,12 +32,12 @@ def write_rows(
 
     Their numbers are amounts of a ledger, of which a small one is not nothing.
     """
-    sheet = Sheet(columns=columns, rows=rows, facts=facts, notes=notes, counts=False)
-    write_sheet(sheet, choose_format(form))
+    record = Record(columns=columns, rows=rows, facts=facts, notes=notes, counts=False)
+    write_record(record, choose_format(form))
 
 
-def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> None:
-    """Write a sheet in one of the formats, to stdout or to the file of `--output`.
+def write_record(record: Record, form: str, output: OutputFile | None = None) -> None:
+    """Write a record in one of the formats, to stdout or to the file of `--output`.
 
     Each row of CSV repeats the facts that nobody may lose.
 
@@ -45,14 +45,14 @@ def write_sheet(sheet: Sheet, form: str, output: OutputFile | None = None) -> No
     all.
     """
     if form == "json":
-        text = write_json(sheet)
+        text = write_json(record)
     elif form == "csv":
-        text = write_csv(sheet)
+        text = write_csv(record)
     else:
         # Where nobody looks at a terminal the width is fixed.
-        text = _draw_table(sheet, fixed=output is not None or not sys.stdout.isatty())
-        # Of a sheet that was kept, whoever may charge the account may have written them.
-        text += "".join(f"{escape_controls(note)}\n" for note in sheet.notes)
+        text = _draw_table(record, fixed=output is not None or not sys.stdout.isatty())
+        # Of a record that was kept, whoever may charge the account may have written them.
+        text += "".join(f"{escape_controls(note)}\n" for note in record.notes)
     if output is not None:
         output.add(text)
         output.finish()
@@ -79,20 +79,20 @@ _LABEL, _BETWEEN = 20, 2
 """So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
 
 
-def _draw_table(sheet: Sheet, *, fixed: bool) -> str:
+def _draw_table(record: Record, *, fixed: bool) -> str:
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = [_shorten(row) for row in sheet.rows]
+    rows = [_shorten(row) for row in record.rows]
     table, listed, needed = Table(box=None, pad_edge=False, header_style="bold"), [], 0
-    for name in sheet.columns:
-        if name in sheet.hidden:
+    for name in record.columns:
+        if name in record.hidden:
             continue
         # One digit after the point where a column has a number that is not whole, else none.
         digits = int(any(_has_fraction(row[name]) for row in rows))
-        write = partial(format_cell, digits=digits) if sheet.counts else format_figure
+        write = partial(format_cell, digits=digits) if record.counts else format_figure
         # As `Text`, so that brackets in a label are no markup.
         cells = [Text(escape_controls(write(row[name]))) for row in rows]
         header = Text(escape_controls(name))
@@ -118,7 +118,7 @@ def _draw_table(sheet: Sheet, *, fixed: bool) -> str:
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row as people read it: of a p-value two digits are enough, and programs get all of them."""
     found = row.get("p_value")
-    # Of a sheet that was kept, somebody else may have written it.
+    # Of a record that was kept, somebody else may have written it.
     return {**row, "p_value": f"{found:.2g}"} if isinstance(found, float) else dict(row)
 
 

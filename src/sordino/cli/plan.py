@@ -34,9 +34,9 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.plan import accuracy as accuracy_of
+from sordino.record_text import encode_json
 from sordino.releases import parameters, plain
 from sordino.sensitivity import Adjacency, Sensitivity
-from sordino.sheet_text import encode_json
 
 # Each name with its constructor, the options that it needs and those that it takes.
 _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {

@@ -51,10 +51,10 @@ from sordino.cost.odds import say_odds
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions import PrivacyUnit, check_unit, describe_piped_reading, open_record_lines
 from sordino.receipt import Receipt
+from sordino.record import SIMULATED, describe_receipt
+from sordino.record_text import format_csv_line
 from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports
-from sordino.sheet import SIMULATED, describe_receipt
-from sordino.sheet_text import format_csv_line
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "

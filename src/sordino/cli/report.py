@@ -19,7 +19,7 @@ from sordino.cli.write import write_document
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Ledger
-from sordino.sheet_text import make_document
+from sordino.record_text import make_document
 from sordino.statements.document import PublicStatement
 from sordino.statements.owner import read_small_text
 
@@ -107,8 +107,8 @@ def list_kept(opened: Ledger) -> list[dict[str, Any]]:
     kept = []
     for line in opened.statement().charges:
         for part in range(1, line.kept + 1):
-            sheet = opened.read_release(line.id, part=part)
-            kept.append({**sheet.facts, "rows": list(sheet.rows)})
+            record = opened.read_release(line.id, part=part)
+            kept.append({**record.facts, "rows": list(record.rows)})
     return kept
 
 
@@ -135,8 +135,8 @@ def check_kept(opened: Ledger, releases: Iterable[Mapping[str, Any]]) -> None:
         if release.get("kept") is not True and line.kept < (len(asked) if isinstance(asked, list) else 1):
             unknown += 1
             continue
-        sheets = (opened.read_release(line.id, part=part) for part in range(1, line.kept + 1))
-        if _as_kept(release) not in [_as_kept(make_document(sheet)) for sheet in sheets]:
+        records = (opened.read_release(line.id, part=part) for part in range(1, line.kept + 1))
+        if _as_kept(release) not in [_as_kept(make_document(record)) for record in records]:
             raise LedgerError(
                 f"A result of charge {line.id} must be what the ledger has kept of it; its file says "
                 f"something else, as if it had been edited. Print it again: sordino ledger release {line.id}."

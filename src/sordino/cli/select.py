@@ -37,8 +37,8 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 from sordino.questions import open_scores
+from sordino.record import Record, describe_receipt, list_facts, list_warnings
 from sordino.sensitivity import Adjacency, Sensitivity
-from sordino.sheet import Sheet, describe_receipt, list_facts, list_warnings
 from sordino.sources import CsvFormat
 
 # ---- scores ------------------------------------------------------------------------------------------------
@@ -192,13 +192,13 @@ def select(
         LABELS,
         NO_SUCCESS,
     ]
-    sheet = Sheet(
+    record = Record(
         columns=tuple(rows[0]),
         rows=rows,
         facts=facts,
         notes=[*NOTES[method], *notes, *list_warnings(release)],
     )
-    write_release(sheet, run, payer.keep)
+    write_release(record, run, payer.keep)
 
 
 def _find_epsilon(

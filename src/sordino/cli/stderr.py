@@ -10,7 +10,7 @@ from typing import Any, final
 
 import click
 
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 
 
 def say(text: str) -> None:

@@ -19,15 +19,15 @@ from sordino.cli.options import (
     run_options,
     unit_options,
 )
-from sordino.cli.output import write_sheet
+from sordino.cli.output import write_record
 from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_account, open_session, read_labels, show_progress
 from sordino.cli.write import write_release
 from sordino.errors import InvalidParameter
+from sordino.record import SCHEMA, Record, list_spent
 from sordino.releases import plain
 from sordino.results import describe
-from sordino.sheet import SCHEMA, Sheet, list_spent
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         # It says itself that nothing is expected.
         told = plan.list_figures()
     told += [OFF] * any(row.off is not None for row in plan)
-    sheet = Sheet(
+    record = Record(
         facts=facts,
         columns=columns,
         rows=rows,
@@ -201,4 +201,4 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         ),
         counts=False,
     )
-    write_sheet(sheet, run.chosen_form, run.output)
+    write_record(record, run.chosen_form, run.output)

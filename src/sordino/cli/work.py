@@ -25,9 +25,9 @@ from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.questions import Domain, PrivacyUnit
+from sordino.record import SIMULATED
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
-from sordino.sheet import SIMULATED
 from sordino.sources import CsvFormat
 
 if TYPE_CHECKING:

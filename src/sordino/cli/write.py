@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sordino.cli.options import RunOptions, is_quiet
-from sordino.cli.output import write_lines, write_sheet
+from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
 from sordino.errors import DataSourceError
-from sordino.sheet import Sheet
+from sordino.record import Record
 
 KEPT = (
     "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger may read it."
@@ -28,17 +28,17 @@ KEPT_AND_LOST = (
 )
 
 
-def write_release(sheet: Sheet, run: RunOptions, keep: Callable[[Sheet], None]) -> None:
+def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None]) -> None:
     """Keep a release if `--keep` asks for it, then write it to stdout or to the file of `--output`.
 
     Parameters
     ----------
-    sheet : Sheet
+    record : Record
         The release.
     run : RunOptions
         Where it goes, and in which format.
     keep : callable
-        Keeps a sheet in the ledger.
+        Keeps a record in the ledger.
 
     Raises
     ------
@@ -47,24 +47,24 @@ def write_release(sheet: Sheet, run: RunOptions, keep: Callable[[Sheet], None]) 
     DataSourceError
         If it could not be written. The charge stays.
     """
-    _say_odds(sheet, run)
+    _say_odds(record, run)
     if not run.keep:
-        write_sheet(sheet, run.chosen_form, run.output)
+        write_record(record, run.chosen_form, run.output)
         return
     # What is kept says so, too: it is printed again to the last letter.
-    kept = replace(sheet, facts={**sheet.facts, "kept": True}, notes=[*sheet.notes, KEPT])
+    kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
     if _was_kept(kept, keep):
         write_kept(kept, run.chosen_form, run.output)
         return
-    write_sheet(replace(sheet, facts={**sheet.facts, "kept": False}), run.chosen_form, run.output)
+    write_record(replace(record, facts={**record.facts, "kept": False}), run.chosen_form, run.output)
     raise NotKeptError(NOT_KEPT)
 
 
-def _say_odds(sheet: Sheet, run: RunOptions) -> None:
+def _say_odds(record: Record, run: RunOptions) -> None:
     """Say on stderr what the release may teach a reader about somebody, where its cost has an epsilon."""
     # Of several looks the reader sees what all of them say together.
-    all_looks = "total_" if "total_epsilon" in sheet.facts else ""
-    epsilon, delta = (sheet.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))
+    all_looks = "total_" if "total_epsilon" in record.facts else ""
+    epsilon, delta = (record.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))
     if epsilon and not is_quiet(run.quiet):
         # Imported here: most releases are made by a program, which is told nothing.
         from sordino.cost import Approximate
@@ -73,10 +73,10 @@ def _say_odds(sheet: Sheet, run: RunOptions) -> None:
         say(say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0)))
 
 
-def _was_kept(sheet: Sheet, keep: Callable[[Sheet], None]) -> bool:
-    """Keep a sheet; tell whether that was possible."""
+def _was_kept(record: Record, keep: Callable[[Record], None]) -> bool:
+    """Keep a record; tell whether that was possible."""
     try:
-        keep(sheet)
+        keep(record)
     # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for. Nor
     # may a signal that ends the wait for a ledger: the release is written first. One more signal ends that.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
@@ -102,9 +102,9 @@ def write_document(text: str, output: OutputFile | None, *, lost: str) -> None:
         raise DataSourceError(lost) from None
 
 
-def write_kept(sheet: Sheet, form: str, output: OutputFile | None) -> None:
+def write_kept(record: Record, form: str, output: OutputFile | None) -> None:
     """Write what is kept already; where that fails nothing is lost, and the sentence says so."""
     try:
-        write_sheet(sheet, form, output)
+        write_record(record, form, output)
     except DataSourceError:
         raise DataSourceError(KEPT_AND_LOST) from None

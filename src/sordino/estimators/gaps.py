@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import differences
 from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, plain, short_repr
-from sordino.tabular import Record, Tabular, list_own_records
+from sordino.tabular import Row, Tabular, list_own_rows
 
 Selection = TopK | HybridTop | UnlistedTop | Positives
 Floats = NDArray[np.float64]
@@ -59,9 +59,9 @@ class Estimates(Tabular):
         """Return both lists as JSON-ready values."""
         return dict(plain(vars(self)))
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the estimates, each with its variance."""
-        return list_own_records(vars(self))
+        return list_own_rows(vars(self))
 
 
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:

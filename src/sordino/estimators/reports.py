@@ -18,7 +18,7 @@ from sordino.constraints import FINITE, SHARE, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable
 from sordino.releases import Values, plain, short_repr
-from sordino.tabular import Record, Tabular
+from sordino.tabular import Row, Tabular
 
 Reporter = CompositeMechanism | CompositeTable
 
@@ -67,7 +67,7 @@ class ReportsMean(Tabular):
         """Return everything as JSON-ready values."""
         return dict(plain(vars(self)))
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the mean as one row."""
         low, high = self.interval
         named = {"estimate": self.value, "low": low, "high": high}

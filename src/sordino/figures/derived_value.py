@@ -18,7 +18,7 @@ from sordino.errors import InvalidParameter
 from sordino.figures.ratio import Ratio
 from sordino.figures.reading import read_one, read_terms
 from sordino.figures.terms import Combination, Opaque
-from sordino.tabular import Record, Tabular
+from sordino.tabular import Row, Tabular
 
 Made = Combination | Ratio
 _USUAL = 0.95
@@ -159,7 +159,7 @@ class DerivedValue(Derivable, Tabular):
             "about": list(self.about),
         }
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the figure as one row."""
         named = {} if self.item is None else {"item": self.item}
         ends = {"estimate": self.value, "low": self.low, "high": self.high, "confidence": self.confidence}
@@ -227,9 +227,9 @@ class DerivedValues(Tabular):
         about = dict.fromkeys(said for row in self.rows.values() for said in row.about)
         return [*super()._list_notes(rows), *about, *([CLIPPED] if clipped else [])]
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the figures, each with its name."""
-        return [{"name": name} | row.list_records()[0] for name, row in self.rows.items()]
+        return [{"name": name} | row.list_rows()[0] for name, row in self.rows.items()]
 
 
 def derive(

@@ -495,7 +495,7 @@ STATES = (
     "SELECT id, number, digest, state, reserved, drawn, draws, settled, pure_reserved, pure_drawn,"
     " pure_settled, failing_reserved, failing_drawn, impure FROM ~charge WHERE account = :account"
 )
-# What is kept is read one sheet at a time: it may be large.
+# What is kept is read one record at a time: it may be large.
 KEPT = "SELECT charge, part, digest FROM ~kept WHERE account = :account ORDER BY charge, part"
 SHEET = "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge AND part = :part"
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"

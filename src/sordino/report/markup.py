@@ -10,7 +10,7 @@ import html
 from functools import lru_cache
 from typing import final
 
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 
 MOST_LETTERS = 300
 """Of a text that somebody else has written; a longer one is cut, and says how long it is."""

@@ -15,7 +15,7 @@ from sordino.errors import InvalidParameter
 from sordino.report.account import check_shown_account, write_account
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import read_statement, write_statement, write_theorems
-from sordino.report.read import Told, read_releases
+from sordino.report.read import ReportedRelease, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
 from sordino.report.theorems import find_docs
@@ -140,7 +140,7 @@ def _check_text(name: str, text: str | None, most: int) -> str:
     return text.strip()
 
 
-def _make_title(told: Sequence[Told], account: Mapping[str, Any] | None) -> str:
+def _make_title(told: Sequence[ReportedRelease], account: Mapping[str, Any] | None) -> str:
     if not told and account is not None:
         return f"Account {account['account']}"
     return "One private result" if len(told) == 1 else f"{len(told)} private results"
@@ -159,7 +159,7 @@ def _write_about(text: str) -> list[Markup]:
     return [element("p", element("bdi", part), class_="about") for part in parts if part]
 
 
-def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> list[Markup | None]:
+def _write_summary(told: Sequence[ReportedRelease], account: Mapping[str, Any] | None) -> list[Markup | None]:
     """Return the first screen: what this is, what came out, how sure it is, what it may tell of somebody."""
     if not told:
         return []
@@ -190,7 +190,7 @@ def _write_summary(told: Sequence[Told], account: Mapping[str, Any] | None) -> l
     ]
 
 
-def _say_ranges(told: Sequence[Told]) -> str:
+def _say_ranges(told: Sequence[ReportedRelease]) -> str:
     # Of ranks, and of what nothing is known of, no line is drawn.
     drawn = [
         each
@@ -214,7 +214,9 @@ def _say_ranges(told: Sequence[Told]) -> str:
     return f"In the pictures a dot or a bar is the released number, and within the line around it {said}."
 
 
-def _say_hidden(told: Sequence[Told], account: Mapping[str, Any] | None, *, one: bool) -> list[str]:
+def _say_hidden(
+    told: Sequence[ReportedRelease], account: Mapping[str, Any] | None, *, one: bool
+) -> list[str]:
     """Return how well somebody is hidden from a reader of the page."""
     asked = join("How well is any one ", name_whom(told), " hidden? ")
     whole = add_epsilons(told)
@@ -257,7 +259,7 @@ def _write_words() -> Markup:
     )
 
 
-def _write_footer(told: Sequence[Told]) -> Markup:
+def _write_footer(told: Sequence[ReportedRelease]) -> Markup:
     days = sorted({day for each in told if (day := each.text("time"))})
     when = join()
     if days:

@@ -53,7 +53,7 @@ _OF_COMMANDS = frozenset(
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ReportedRelease:
     """One release, as a report has it.
 
     Attributes
@@ -99,7 +99,7 @@ class Told:
         return self.facts.get("simulated") is True
 
 
-def read_releases(releases: Sequence[Any]) -> list[Told]:
+def read_releases(releases: Sequence[Any]) -> list[ReportedRelease]:
     """Return what each release says; one that is given twice is there once.
 
     Raises
@@ -118,7 +118,7 @@ def read_releases(releases: Sequence[Any]) -> list[Told]:
         raise InvalidParameter(
             f"A report must have at most {MOST_RELEASES} releases; got {len(listed)}. Make several reports."
         )
-    found: list[Told] = []
+    found: list[ReportedRelease] = []
     for place, one in enumerate(listed, 1):
         told = _read_reported(one, f"Release {place} of a report")
         # The same figures were paid for once.
@@ -127,7 +127,7 @@ def read_releases(releases: Sequence[Any]) -> list[Told]:
     return found
 
 
-def _read_reported(release: Any, name: str) -> Told:
+def _read_reported(release: Any, name: str) -> ReportedRelease:
     if isinstance(release, Tabular) and not hasattr(release, "cost"):
         raise InvalidParameter(
             f"{name} must be a release; got {shown(type(release).__name__)}, which was made of releases. "
@@ -137,7 +137,7 @@ def _read_reported(release: Any, name: str) -> Told:
         # Quantiles that were released together are no `Release`, and have all that one has.
         known = getattr(release, "population", None) is not None
         record = describe(release) if known else describe_alone(release)
-        return _make_told(record.rows, record.facts)
+        return _make_reported(record.rows, record.facts)
     if not isinstance(release, Mapping):
         raise InvalidParameter(
             f"{name} must be a release, or the JSON that a command has printed of one; got {shown(release)}."
@@ -153,10 +153,10 @@ def _read_reported(release: Any, name: str) -> Told:
             f"{name} must be a release, or the JSON that a command has printed of one; it has neither "
             "`release` nor `type`."
         )
-    return _make_told(rows, facts)
+    return _make_reported(rows, facts)
 
 
-def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Told:
+def _make_reported(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> ReportedRelease:
     mechanisms = _find_mechanisms(facts)
     asked = facts.get("asked")
     if isinstance(asked, Mapping):
@@ -182,7 +182,7 @@ def _make_told(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> T
         kind = "set"
     if kind in _OF_COLUMNS:
         rows = [{"figure": kind, **row} for row in rows]
-    return Told(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
+    return ReportedRelease(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
 
 
 def _name_clip_ends(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from sordino.charts import draw_svg, read_figure
 from sordino.charts.figure import MOST_MARKS, as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.read import LOOKED_AGAIN, Told
+from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.report.spent import say_spent
 from sordino.report.theorems import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.words import (
@@ -49,7 +49,7 @@ _NAMES = ("rank", "row", "item", "label", "figure", "count", "q")
 _HEADINGS = {"q": "share below", "figure": "figure", "count": "what", "row": "row", "label": "label"}
 
 
-def write_result(told: Told, number: int) -> Markup:
+def write_result(told: ReportedRelease, number: int) -> Markup:
     """Return one release as an article; its number makes the ids in it unique."""
     caption = f"figure-{number}"
     # Where nothing was measured, the leads are drawn.
@@ -76,7 +76,7 @@ def write_result(told: Told, number: int) -> Markup:
     )
 
 
-def _name_values(told: Told) -> str:
+def _name_values(told: ReportedRelease) -> str:
     if told.kind in {"top", "set", "above", "histogram", "count"}:
         unit = told.text("unit") or ""
         # Of a count of rows the column of the unit is not what is counted.
@@ -85,7 +85,7 @@ def _name_values(told: Told) -> str:
     return told.text("column") or ""
 
 
-def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
+def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | None]:
     drawn = [find_drawn_ends(row) for row in list_drawn(told)]
     unknown = [
         say_interval(row) != "" and ends == (None, None) for row, ends in zip(told.rows, drawn, strict=True)
@@ -133,7 +133,7 @@ def _write_caption(told: Told, form: str, total: int) -> list[str | None]:
 # ---- the table ---------------------------------------------------------------------------------------------
 
 
-def _write_table(told: Told) -> Markup | None:
+def _write_table(told: ReportedRelease) -> Markup | None:
     rows = told.rows[:MOST_ROWS]
     if not rows:
         return element("p", "Nothing was found; there is no table.")
@@ -170,14 +170,14 @@ def _write_table(told: Told) -> Markup | None:
     return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
 
 
-def _name_interval(told: Told) -> str:
+def _name_interval(told: ReportedRelease) -> str:
     """Return the head of the intervals: what they are about, where that is not the figure of all rows."""
     if is_clipped(told):
         return "interval of the numbers that were moved"
     return "interval of what counts" if counts_some(told) else "interval"
 
 
-def _name_more(name: str, told: Told) -> str:
+def _name_more(name: str, told: ReportedRelease) -> str:
     # What is found above a threshold leads over it, and a list over what comes next.
     return "lead over the threshold" if name == "gap" and told.kind == "above" else _MORE[name]
 
@@ -190,7 +190,7 @@ def _says_more(row: Mapping[str, Any], name: str) -> bool:
     return row.get(name) is not None and row.get(name) is not False
 
 
-def _head(name: str, told: Told) -> str:
+def _head(name: str, told: ReportedRelease) -> str:
     if name == "item":
         return quote(told.text("item") or "label")
     return _HEADINGS.get(name, name)
@@ -216,7 +216,7 @@ def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
 # ---- beside it ---------------------------------------------------------------------------------------------
 
 
-def _write_notes(told: Told) -> Markup | None:
+def _write_notes(told: ReportedRelease) -> Markup | None:
     """Return what nobody may overlook."""
     notes: list[str] = []
     if told.simulated:
@@ -239,7 +239,7 @@ def _has_open_end(row: Mapping[str, Any]) -> bool:
     return row.get("true_low") is not None and as_number(row.get("true_high")) is None
 
 
-def _write_details(told: Told) -> list[Markup]:
+def _write_details(told: ReportedRelease) -> list[Markup]:
     left_out = told.texts("left_out")
     bounds = _say_bounds(told)
     threshold = told.number("label_threshold")
@@ -299,7 +299,7 @@ def _list_result_parts(parts: Sequence[str]) -> list[str]:
     return [piece for part in parts for piece in ("; ", quote(part))][1:]
 
 
-def _say_bounds(told: Told) -> str | None:
+def _say_bounds(told: ReportedRelease) -> str | None:
     bounds = told.facts.get("bounds")
     if isinstance(bounds, list) and len(bounds) == 2:
         return f"Published within a range around {say_number(bounds[0])} to {say_number(bounds[1])}."
@@ -307,7 +307,7 @@ def _say_bounds(told: Told) -> str | None:
     return None if lower is None else f"Numbers below {say_number(lower)} count as {say_number(lower)}."
 
 
-def list_theorems(releases: Sequence[Told]) -> list[Theorem]:
+def list_theorems(releases: Sequence[ReportedRelease]) -> list[Theorem]:
     """Return what is proved of releases: of their mechanisms, groups and intervals."""
     found = find_theorems(name for told in releases for name in told.mechanisms)
     if any("groups_per_unit" in told.facts for told in releases):
@@ -319,7 +319,7 @@ def list_theorems(releases: Sequence[Told]) -> list[Theorem]:
     return [*found, *dict.fromkeys(one for one in of_intervals if one is not None)]
 
 
-def _link_theorems(told: Told) -> Markup | None:
+def _link_theorems(told: ReportedRelease) -> Markup | None:
     """Return links to what is proved, further down on the page; None if the release names no mechanism."""
     found = dict.fromkeys(theorem.mechanism for theorem in list_theorems([told]))
     if not found:
@@ -328,7 +328,7 @@ def _link_theorems(told: Told) -> Markup | None:
     return join("What is proved of ", *links)
 
 
-def name_whom(told: Sequence[Told]) -> Markup:
+def name_whom(told: Sequence[ReportedRelease]) -> Markup:
     """Return whom releases protect, as one word of a sentence: theirs if they agree, else anybody."""
     units = {one.text("unit") for one in told}
     unit = units.pop() if len(units) == 1 else None

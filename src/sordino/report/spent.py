@@ -10,7 +10,7 @@ from typing import Any
 from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.cost.odds import bound_account, say_odds, say_odds_of
-from sordino.report.read import Told
+from sordino.report.read import ReportedRelease
 from sordino.report.words import say_number
 
 # Of a rho beyond all reason no epsilon is looked for.
@@ -18,7 +18,7 @@ _LARGEST_RHO = 10**4
 _FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.ASCII)
 
 
-def read_epsilon(told: Told) -> Fraction | None:
+def read_epsilon(told: ReportedRelease) -> Fraction | None:
     """Return the epsilon of a release, never less than it is; None if it has none."""
     # The estimate of what was measured again is made of all looks: all of them count.
     if _has_looks(told):
@@ -32,11 +32,11 @@ def read_epsilon(told: Told) -> Fraction | None:
     return read_fraction(told.facts.get("epsilon"))
 
 
-def _has_looks(told: Told) -> bool:
+def _has_looks(told: ReportedRelease) -> bool:
     return "total_epsilon" in told.facts
 
 
-def _read_spent(told: Told, name: str) -> float | None:
+def _read_spent(told: ReportedRelease, name: str) -> float | None:
     """Return an amount that a release spent, of several looks that of all together."""
     return told.number(f"total_{name}" if _has_looks(told) else name)
 
@@ -49,7 +49,7 @@ def read_fraction(value: Any) -> Fraction | None:
     return found if found is not None and 0 < found < 10**6 else None
 
 
-def say_spent(told: Told) -> str:
+def say_spent(told: ReportedRelease) -> str:
     """Return what one release spent, in a sentence or two; empty where it does not say it."""
     epsilon, delta = read_epsilon(told), _read_chance(_read_spent(told, "delta"))
     rho, failing = _read_spent(told, "rho"), _read_chance(_read_spent(told, "failures"))
@@ -73,7 +73,7 @@ def _read_chance(value: Any) -> Fraction | None:
     return found if found is not None and found < 1 else None
 
 
-def add_epsilons(releases: Sequence[Told]) -> Fraction | None:
+def add_epsilons(releases: Sequence[ReportedRelease]) -> Fraction | None:
     """Return the epsilon of several releases together.
 
     None if one has none, or may fail, or protects others.

@@ -80,7 +80,7 @@ def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:
     Parameters
     ----------
     kind : str
-        As `Told.kind`.
+        As `ReportedRelease.kind`.
     method : str or None
         How a list was selected: "gaps", or "histogram".
     """

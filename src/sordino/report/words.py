@@ -8,7 +8,7 @@ from typing import Any
 
 from sordino.charts.figure import as_number
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.read import LOOKED_AGAIN, Told
+from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.tabular import MOVED, MOVED_OF_SOME
 
 _MINUS = "\N{MINUS SIGN}"
@@ -78,7 +78,7 @@ def say_share(share: float) -> str:
     return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
 
 
-def name_people(told: Told, *, several: bool = False) -> Markup:
+def name_people(told: ReportedRelease, *, several: bool = False) -> Markup:
     """Return whom a release protects, as a noun: "row", or the values of a column."""
     unit = told.text("unit")
     if unit is None:
@@ -92,7 +92,7 @@ def name_people(told: Told, *, several: bool = False) -> Markup:
     return join("units" if several else "unit")
 
 
-def name_release(told: Told) -> Markup:
+def name_release(told: ReportedRelease) -> Markup:
     """Return a heading of a few words."""
     item, column = told.text("item"), told.text("column")
     many = len(told.rows)
@@ -123,18 +123,18 @@ def _say_of(name: str | None) -> Markup | None:
     return None if name is None else join(" of ", quote(name))
 
 
-def _name_count(told: Told) -> Markup:
+def _name_count(told: ReportedRelease) -> Markup:
     counted = told.rows[0].get("count") if told.rows else None
     # A release in memory does not say what it has counted.
     return join("A count") if counted is None else join("How many ", _name_counted(told))
 
 
-def _name_counted(told: Told) -> Markup:
+def _name_counted(told: ReportedRelease) -> Markup:
     counted = told.rows[0].get("count") if told.rows else None
     return join("rows") if counted != "units" else name_people(told, several=True)
 
 
-def say_question(told: Told) -> Markup:
+def say_question(told: ReportedRelease) -> Markup:
     """Return one sentence: what was asked."""
     item, column = told.text("item"), told.text("column")
     units = name_people(told, several=True)
@@ -185,13 +185,13 @@ def say_question(told: Told) -> Markup:
     )
 
 
-def _say_where(told: Told) -> Markup | None:
+def _say_where(told: ReportedRelease) -> Markup | None:
     """Return the filter of the rows, as it was written; None where there is none."""
     where = told.text("where")
     return None if where is None else element("code", quote(where))
 
 
-def _say_bound(told: Told) -> Markup | None:
+def _say_bound(told: ReportedRelease) -> Markup | None:
     """Return how much of each unit counts; None where all of it does, or nothing is said of that."""
     most = told.number("max_rows")
     if most is None or not counts_some(told):
@@ -202,7 +202,7 @@ def _say_bound(told: Told) -> Markup | None:
     return join(many, quote(unit), _say_in_groups(told))
 
 
-def counts_some(told: Told) -> bool:
+def counts_some(told: ReportedRelease) -> bool:
     """Tell whether each unit counts for some of its rows or items only, so that figures of all may differ."""
     # A number of units is that of all of them.
     units = told.kind == "count" and all(row.get("count") == "units" for row in told.rows)
@@ -210,7 +210,7 @@ def counts_some(told: Told) -> bool:
     return told.number("max_rows") is not None and not units
 
 
-def list_drawn(told: Told) -> Sequence[Mapping[str, Any]]:
+def list_drawn(told: ReportedRelease) -> Sequence[Mapping[str, Any]]:
     """Return rows as pictures show them: no line around a true number of which nothing is told.
 
     Of an older file the interval may be about some rows of each unit, with no other ends beside it.
@@ -220,7 +220,7 @@ def list_drawn(told: Told) -> Sequence[Mapping[str, Any]]:
     return [{"true_low": None, "true_high": None, **row} for row in told.rows]
 
 
-def is_about_all(told: Told) -> bool:
+def is_about_all(told: ReportedRelease) -> bool:
     """Tell whether intervals are about the figure of all rows: an older file may not say it."""
     return told.knows_rows and not counts_some(told)
 
@@ -237,7 +237,7 @@ def _name_column(column: str | None) -> Markup:
     return join("a column") if column is None else quote(column)
 
 
-def say_headline(told: Told) -> Markup:
+def say_headline(told: ReportedRelease) -> Markup:
     """Return what came out, in one line."""
     if not told.rows:
         return join("nothing was found")
@@ -256,7 +256,7 @@ def say_headline(told: Told) -> Markup:
     return join(*listed, "; …" if len(parts) > _SHOWN else None, *_list_doubts(told))
 
 
-def _list_doubts(told: Told) -> Iterator[str | Markup]:
+def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
     """Yield what a reader of the first screen must know beside the figures."""
     if is_clipped(told):
         ends = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
@@ -294,7 +294,7 @@ def _say_named(row: Mapping[str, Any]) -> Markup:
     return join(quote(_find_label(row)), f" ({say_number(100 * share)} % below {say_number(estimate)})")
 
 
-def _list_shares(told: Told) -> list[tuple[Mapping[str, Any], float]]:
+def _list_shares(told: ReportedRelease) -> list[tuple[Mapping[str, Any], float]]:
     return [(row, q) for row in told.rows if (q := as_number(row.get("q"))) is not None]
 
 
@@ -302,7 +302,7 @@ def _find_label(row: Mapping[str, Any]) -> Any:
     return next((row[name] for name in ("item", "label") if row.get(name) is not None), None)
 
 
-def say_certainty(told: Told) -> str:
+def say_certainty(told: ReportedRelease) -> str:
     """Return what the intervals are worth; empty where nothing is said of that."""
     each, together = told.number("confidence"), told.number("confidence_together")
     together = told.number("together") if together is None else together
@@ -331,7 +331,7 @@ def say_certainty(told: Told) -> str:
     return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}.{other}"
 
 
-def _say_others(told: Told) -> str:
+def _say_others(told: ReportedRelease) -> str:
     """Return what is known of all rows, where an interval is about some of them."""
     if not counts_some(told):
         return "Which rows count, and how many of each unit, the file does not say."
@@ -340,7 +340,7 @@ def _say_others(told: Told) -> str:
     return "The figure of all rows may differ: how far is not known."
 
 
-def is_on_average(told: Told) -> bool:
+def is_on_average(told: ReportedRelease) -> bool:
     """Tell whether the promised share of intervals holds on average: of the best of a noisy histogram."""
     said = told.facts.get("on_average")
     if isinstance(said, bool):
@@ -350,18 +350,18 @@ def is_on_average(told: Told) -> bool:
     return found and told.facts.get("crossed") is not True and told.number("label_threshold") is None
 
 
-def _say_clipped(told: Told, each: float | None) -> str:
+def _say_clipped(told: ReportedRelease, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
     return f"{which}{sure} {MOVED if is_about_all(told) else MOVED_OF_SOME}"
 
 
-def is_clipped(told: Told) -> bool:
+def is_clipped(told: ReportedRelease) -> bool:
     """Tell whether intervals are about numbers that were moved between two ends first."""
     return any(row.get("clip_high") is not None for row in told.rows)
 
 
-def say_neighbors(told: Told) -> Markup | None:
+def say_neighbors(told: ReportedRelease) -> Markup | None:
     """Return what "protected" means here, in one sentence."""
     adjacency, most = told.text("adjacency"), told.number("max_rows")
     if adjacency not in {"add-remove", "replace-one"}:
@@ -391,7 +391,7 @@ def say_neighbors(told: Told) -> Markup | None:
     return join(hidden, capped)
 
 
-def _say_in_groups(told: Told) -> str:
+def _say_in_groups(told: ReportedRelease) -> str:
     """Return in what rows of a unit are bounded, if a release is one of groups and says so."""
     groups = told.number("groups_per_unit")
     if groups is not None:

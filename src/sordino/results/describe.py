@@ -10,6 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sordino.population import Population
+from sordino.record import (
+    Record,
+    describe_receipt,
+    describe_spent,
+    list_facts,
+    list_mechanisms,
+    list_noises,
+    list_spent,
+    list_total,
+    list_warnings,
+)
+from sordino.record_text import format_cell, format_share
 from sordino.releases import plain
 from sordino.results.sentences import (
     A_SET,
@@ -38,18 +50,6 @@ from sordino.results.sentences import (
     VALUES,
     VALUES_OF_SOME,
 )
-from sordino.sheet import (
-    Sheet,
-    describe_receipt,
-    describe_spent,
-    list_facts,
-    list_mechanisms,
-    list_noises,
-    list_spent,
-    list_total,
-    list_warnings,
-)
-from sordino.sheet_text import format_cell, format_share
 
 _KINDS = {"top_k": "top", "top_set": "top", "count_distinct_units": "count"}
 """What a figure is called, where the method of a session has another name."""
@@ -65,7 +65,7 @@ Facts = dict[str, Any]
 Notes = list[str]
 
 
-def describe(release: Any) -> Sheet:
+def describe(release: Any) -> Record:
     """Return what a release of a session says of itself.
 
     Parameters
@@ -75,7 +75,7 @@ def describe(release: Any) -> Sheet:
 
     Returns
     -------
-    Sheet
+    Record
         Its rows, the facts about them for programs, and the notes for people.
 
     Examples
@@ -141,7 +141,7 @@ def _pick(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dic
 
 def describe_alone(
     release: Any, *, unit: str | None = None, adjacency: str | None = None, max_rows: int | None = None
-) -> Sheet:
+) -> Record:
     """Return what a release of a mechanism alone says of itself: it knows of no rows, and of no table.
 
     Parameters
@@ -152,7 +152,7 @@ def describe_alone(
         Whom it protects, where somebody knows it.
     """
     said = release.to_dict()
-    rows = [plain(record) for record in release.list_records()]
+    rows = [plain(record) for record in release.list_rows()]
     # What stands beside the rows of a release is about all of them.
     shared = {name: value for name, value in said.items() if name not in rows[0]} if rows else said
     own = {name: value for name, value in shared.items() if isinstance(value, str | bool | int | float)}
@@ -162,18 +162,18 @@ def describe_alone(
     facts |= {name: value for name, value in own.items() if name != "type"} | list_noises(release.mechanism)
     notes = [*describe_receipt(release.receipt), *list_warnings(release)]
     columns = tuple(rows[0]) if rows else ()
-    return Sheet(facts=facts, columns=columns, rows=rows, notes=notes, counts=False)
+    return Record(facts=facts, columns=columns, rows=rows, notes=notes, counts=False)
 
 
 # ---- counts ------------------------------------------------------------------------------------------------
 
 
-def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     ranged, told = _describe_range(release, some)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
-    [row] = _pick(release.list_records(), (*_COUNT, *true_columns))
+    [row] = _pick(release.list_rows(), (*_COUNT, *true_columns))
     row = {"count": some.counted} | row
-    return Sheet(
+    return Record(
         columns=tuple(row),
         rows=[row],
         facts=facts | {"confidence": release.confidence, "standard_error": release.standard_error} | ranged,
@@ -181,20 +181,20 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
     )
 
 
-def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     ranged, told = _describe_found(release) if some.unlisted else _describe_range(release, some)
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
     columns = ("item", *_COUNT, *true_columns)
-    return Sheet(
+    return Record(
         columns=columns,
-        rows=_pick(release.list_records(), columns),
+        rows=_pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
         notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
     )
 
 
-def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     # Labels that were assumed public may be fewer than K, which is seen only when they are read.
     crossed, many = getattr(release, "crossed", None), len(release)
     if some.domain == "assumed public" and 0 < many < (some.k or 0) and not crossed:
@@ -213,7 +213,7 @@ def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) ->
     return (_describe_list if ranked else _describe_set)(release, some, facts, notes)
 
 
-def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     """Return a list, best first."""
     true_columns, capped = _describe_cap(some, ordered=True)
     # In JSON and CSV there is what the estimate was made of, too.
@@ -221,10 +221,10 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
     columns = ("rank", "item", *_COUNT, "gap", *true_columns, "order_unclear", *made_of)
     measured = any(row.measured is not None for row in release)
     sure, worth = _describe_intervals(release, on_average=release.on_average)
-    rows = _pick(release.list_records(), columns)
+    rows = _pick(release.list_rows(), columns)
     # People are not shown columns that say nothing where nothing was measured; programs get all of them.
     empty = [name for name in columns if not measured and all(row[name] is None for row in rows)]
-    return Sheet(
+    return Record(
         columns=columns,
         rows=rows,
         facts=facts | {"method": release.method} | sure,
@@ -248,25 +248,25 @@ def _say_estimates(release: Any, facts: Facts, *, measured: bool) -> Notes:
     return [ONLY_MEASURED if facts.get("noise") == "gumbel" else BEFORE_SELECTION, INTERVAL]
 
 
-def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     """Return a set, in the order of the domain: names alone where nothing was measured."""
     facts = facts | {"set": True}
     if release.confidence is None:
-        rows = _pick(release.list_records(), ("item",))
-        return Sheet(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes])
+        rows = _pick(release.list_rows(), ("item",))
+        return Record(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes])
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
     columns = ("item", *_COUNT, *true_columns, "measured")
-    return Sheet(
+    return Record(
         columns=columns,
-        rows=_pick(release.list_records(), columns),
+        rows=_pick(release.list_rows(), columns),
         facts=facts | sure,
         notes=[A_SET, MEASURED_SET, INTERVAL, *worth, *capped, *notes],
         hidden=("measured",),
     )
 
 
-def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     facts |= {"asked": release.asked, "complete": release.complete, "method": release.method}
     at = f"Threshold: {some.threshold:.12g}."
     if some.unlisted:
@@ -286,9 +286,9 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
     # With one test every branch is 0.
     adaptive = any("Adaptive" in name for name in list_mechanisms(release.mechanism))
     columns = ("item", *_COUNT, "gap", *true_columns, *(["branch"] if adaptive else []))
-    return Sheet(
+    return Record(
         columns=columns,
-        rows=_pick(release.list_records(), columns),
+        rows=_pick(release.list_rows(), columns),
         facts=facts | sure,
         notes=[
             ONLY_MEASURED if facts.get("noise") == "gumbel" else ABOVE_ESTIMATE,
@@ -384,7 +384,7 @@ def _describe_range(release: Any, some: Population) -> tuple[Facts, Notes]:
 # ---- figures of a column -----------------------------------------------------------------------------------
 
 
-def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     shared, warned = _describe_numbers(release, some)
     notes = [*warned, *_say_size(release, some), *notes, *_say_lower(some), *some.say_bound()]
     facts |= shared | {"confidence": release.confidence}
@@ -402,7 +402,7 @@ def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes)
         facts, notes, columns = facts | more, [*notes, *told], ("item", *columns)
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [{"item": item} | row for item, one in pairs for row in _list_figures(one, some)]
-    return Sheet(
+    return Record(
         columns=columns,
         rows=_pick(rows, columns),
         facts=facts,
@@ -417,7 +417,7 @@ def _list_figures(release: Any, some: Population) -> list[dict[str, Any]]:
     # Several quantiles say themselves which they are; a single one does not.
     alone = some.figure == "quantile" and not _is_list(release)
     q = float(_find_first(release.mechanism).q) if alone else None
-    return [{"figure": some.figure, "q": q} | _name_clip(row) for row in release.list_records()]
+    return [{"figure": some.figure, "q": q} | _name_clip(row) for row in release.list_rows()]
 
 
 def _is_list(release: Any) -> bool:
@@ -528,7 +528,7 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
 # ---- another look ------------------------------------------------------------------------------------------
 
 
-def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) -> Sheet:
+def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     sure, worth = _describe_intervals(release)
     of_column = some.column is not None
     facts |= sure | {
@@ -536,11 +536,11 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         "planned": release.planned,
         "remeasures": _find_charge(release),
     }
-    rows = [_name_clip(row) for row in release.list_records()]
+    rows = [_name_clip(row) for row in release.list_rows()]
     labels = ("item",) if rows[0]["item"] is not None else ()
     columns = (*labels, *_COUNT, *_TRUE, "measured", "standard_error")
     columns += ("clip_low", "clip_high", "too_few") if of_column else ()
-    return Sheet(
+    return Record(
         columns=columns,
         rows=_pick(rows, columns),
         facts=facts,

@@ -18,6 +18,7 @@ from sordino.population import Population
 from sordino.questions import PrivacyUnit
 from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
+from sordino.record import Record
 from sordino.releases import Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
@@ -35,7 +36,6 @@ from sordino.session.request import (
     size_of,
 )
 from sordino.session.whom import find_population, name_unit
-from sordino.sheet import Sheet
 from sordino.sources import CsvFormat, Source
 from sordino.sources.open import share_readings
 
@@ -188,7 +188,7 @@ class ReleaseExecutor:
         parts, label, detail = self._describe(asked)
         return self.ledger.preview(parts, label=label, detail=detail, **self._about)
 
-    def keep(self, release: Any, sheet: Sheet | None) -> None:
+    def keep(self, release: Any, record: Record | None) -> None:
         """Keep a release in the ledger that paid for it."""
         # Imported here, because most sessions keep nothing, and make no reports.
         from sordino.session.local import Reported  # noqa: PLC0415
@@ -201,7 +201,7 @@ class ReleaseExecutor:
                 "a file."
             )
         payer = self.payments.payer_of(made)
-        plain = self._describe_kept(made) if sheet is None else sheet
+        plain = self._describe_kept(made) if record is None else record
         whole = self._add_again(made, plain)
         try:
             payer.keep(whole)
@@ -211,7 +211,7 @@ class ReleaseExecutor:
                 raise
             payer.keep(plain)
 
-    def _describe_kept(self, release: Any) -> Sheet:
+    def _describe_kept(self, release: Any) -> Record:
         """Return what a release says of itself; of a mechanism alone only the session knows the unit."""
         unit = self.unit
         if release.population is not None:
@@ -223,8 +223,8 @@ class ReleaseExecutor:
         # Whoever keeps it may want to know all that its mechanism was asked with.
         return replace(record, facts={**record.facts, "mechanism": release.to_dict()["mechanism"]})
 
-    def _add_again(self, release: Any, sheet: Sheet) -> Sheet:
-        """Return a sheet with what measures its release again, where that is possible."""
+    def _add_again(self, release: Any, record: Record) -> Record:
+        """Return a record with what measures its release again, where that is possible."""
         from sordino.session.kept_again import add_again  # noqa: PLC0415 - as above
         from sordino.session.remeasure import recognize  # noqa: PLC0415
 
@@ -232,8 +232,8 @@ class ReleaseExecutor:
             known = recognize(release, self.asked)
         except InvalidParameter:
             # By its kind alone: a quantile, for one, is asked anew.
-            return sheet
-        return add_again(sheet, known, self.source, self.unit, self.form)
+            return record
+        return add_again(record, known, self.source, self.unit, self.form)
 
     def recall(self, key: str, part: int) -> Any:
         """Return what is known of a release that the ledger has kept, so that it can be measured again.
@@ -252,14 +252,14 @@ class ReleaseExecutor:
                 "remeasure.release must be a release of this session: without a ledger none is kept. Give "
                 "Session a ledger, or the release itself."
             )
-        sheet = self.ledger.read_release(key, part=part)
+        record = self.ledger.read_release(key, part=part)
         # What was kept would be believed: so all of the history is looked at first.
         if not self.ledger.verify().sound:
             raise LedgerError(
                 f"The history of account {self.ledger.account!r} does not hold, so what it has kept is not "
                 "believed; `sordino ledger verify` says where. Nothing was read or charged."
             )
-        return read_again(sheet, self.source, self.unit, self.form, key)
+        return read_again(record, self.source, self.unit, self.form, key)
 
     def _finish(self, started: Started[R], payer: Payer, receipt: Receipt) -> R:
         """Let a release that is charged read and release.

@@ -1,4 +1,4 @@
-"""What a kept release says beside its sheet, so that another process can measure the same again.
+"""What a kept release says beside its record, so that another process can measure the same again.
 
 It is in no format that is printed: numbers as exact texts, the request, the clips and the laws of the noise.
 All of it was released, or is public. Others may have written it, so everything is checked before it is used,
@@ -22,12 +22,12 @@ from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
+from sordino.record import Record
 from sordino.releases import parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
-from sordino.sheet import Sheet
 from sordino.sources import CsvFormat, Source
 
 FORM = 1
@@ -52,14 +52,14 @@ _UNREADABLE = (
 # ---- writing -----------------------------------------------------------------------------------------------
 
 
-def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat) -> Sheet:
-    """Return the sheet with what measures its release again.
+def add_again(record: Record, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat) -> Record:
+    """Return the record with what measures its release again.
 
     Where labels stand for numbers that a function of the caller's names, it stays as it is.
     """
     request = known.base.request
     if is_named(getattr(request, "domain", None)):
-        return sheet
+        return record
     said = {
         "form": FORM,
         "unit": {"column": unit.column, "adjacency": unit.adjacency, "max_rows": unit.max_rows},
@@ -71,7 +71,7 @@ def add_again(sheet: Sheet, known: Known, source: Source, unit: PrivacyUnit, for
         "looks": [_write_look(rows) for rows in known.rows],
         "total": _write_total(known.total),
     }
-    return replace(sheet, again=said)
+    return replace(record, again=said)
 
 
 def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:
@@ -143,7 +143,7 @@ def _write_total(total: Cost | None) -> dict[str, str] | None:
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat, charge: str) -> Known:
+def read_again(record: Record, source: Source, unit: PrivacyUnit, form: CsvFormat, charge: str) -> Known:
     """Return what is known of a kept release, for a session about the same.
 
     Raises
@@ -153,7 +153,7 @@ def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat,
     LedgerError
         If somebody else has written it.
     """
-    said = check_again(sheet)
+    said = check_again(record)
     own = PrivacyUnit(**_guarded(lambda: dict(said["unit"])))
     if own != unit:
         raise InvalidParameter(
@@ -176,11 +176,11 @@ def read_again(sheet: Sheet, source: Source, unit: PrivacyUnit, form: CsvFormat,
     return Known(base=base, looks=looks, rows=rows, total=total, charge=charge)
 
 
-def check_again(sheet: Sheet) -> dict[str, Any]:
-    """Return what a sheet says beside; refuse one that says nothing, or in a newer form."""
-    if sheet.again is None:
+def check_again(record: Record) -> dict[str, Any]:
+    """Return what a record says beside; refuse one that says nothing, or in a newer form."""
+    if record.again is None:
         raise InvalidParameter(NOT_KEPT)
-    said = dict(sheet.again)
+    said = dict(record.again)
     form = said.get("form")
     if isinstance(form, int) and form > FORM:
         raise LedgerError(
@@ -194,7 +194,7 @@ def check_again(sheet: Sheet) -> dict[str, Any]:
     return said
 
 
-def read_kept_unit(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat]:
+def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat]:
     """Return the unit of a kept release, and how its source is written.
 
     Raises
@@ -202,7 +202,7 @@ def read_kept_unit(sheet: Sheet) -> tuple[PrivacyUnit, CsvFormat]:
     InvalidParameter, LedgerError
         As `read_again` does.
     """
-    said = check_again(sheet)
+    said = check_again(record)
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
     return unit, form
 

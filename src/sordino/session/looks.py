@@ -15,7 +15,7 @@ from typing import Any, final
 from sordino.estimators import ClippedMean, ClippedValue, VarianceValue, weigh_looks
 from sordino.figures import Combination, Origin, Ratio, Term, read_terms
 from sordino.session.table_numbers import Groups
-from sordino.tabular import Kind, Record, Tabular, list_row_columns
+from sordino.tabular import Kind, Row, Tabular, list_row_columns
 
 
 @final
@@ -103,7 +103,7 @@ class KeptLook(Tabular):
         )
         return cls(rows=numbers, charge=charge, known=rows, clipped=clipped)
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the numbers, each as a mapping of names."""
         return [{one.name: getattr(row, one.name) for one in fields(row)} for row in self.rows]
 

@@ -24,9 +24,9 @@ from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
 from sordino.receipt import Receipt, read_clock
+from sordino.record import Record
 from sordino.releases import parameters
 from sordino.scrubbing import scrubbed
-from sordino.sheet import Sheet
 from sordino.sources import Source
 
 CONFIDENCE = 0.95
@@ -99,7 +99,7 @@ class Payer(Protocol):
         """Let a mechanism open a stream."""
         ...
 
-    def keep(self, sheet: Sheet) -> None:
+    def keep(self, record: Record) -> None:
         """Keep what was released, once it is settled."""
         ...
 
@@ -128,7 +128,7 @@ class Uncharged:
         """Let a mechanism open a stream."""
         return mechanism.open(entropy=entropy)
 
-    def keep(self, sheet: Sheet) -> None:  # noqa: ARG002
+    def keep(self, record: Record) -> None:  # noqa: ARG002
         """Refuse: there is no ledger to keep it in."""
         raise InvalidParameter(
             "A release can be kept in a ledger alone, and nobody was charged for this one."

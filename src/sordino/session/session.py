@@ -17,11 +17,11 @@ from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
 from sordino.questions import Domain, PrivacyUnit
+from sordino.record import Record
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request
-from sordino.sheet import Sheet
 from sordino.sources import CsvFormat, open_source
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Session(Releases):
                     pending.fill(release)
 
     @scrubbed
-    def keep(self, release: Any, sheet: Sheet | None = None) -> None:
+    def keep(self, release: Any, record: Record | None = None) -> None:
         """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
 
         It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may read the
@@ -272,7 +272,7 @@ class Session(Releases):
         ----------
         release : object
             A release that this session has made, after the end of its batch, if it was made in one.
-        sheet : Sheet, optional
+        record : Record, optional
             How it is printed; nothing but what was released may stand there. Without it all that the release
             says of itself is.
 
@@ -303,7 +303,7 @@ class Session(Releases):
         True
         >>> folder.cleanup()
         """
-        self._executor.keep(release, sheet)
+        self._executor.keep(release, record)
 
     @scrubbed
     def watch(

@@ -30,7 +30,7 @@ from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session.column_figures import ColumnFigures, ColumnReading, Estimator, PrivateNumbers, adapt
 from sordino.session.noise_choice import MeasureNoise, choose_rho, find_terms
 from sordino.session.request import CONFIDENCE, Table
-from sordino.tabular import Kind, Record
+from sordino.tabular import Kind, Row
 
 
 @final
@@ -85,9 +85,9 @@ class Groups(ColumnRelease):
         """Return the size of the domain."""
         return len(self.rows)
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the figures of each group, with its label; several quantiles of a group are one row each."""
-        return [{"item": row.item} | record for row in self.rows for record in row.release.list_records()]
+        return [{"item": row.item} | record for row in self.rows for record in row.release.list_rows()]
 
     def _list_columns(self) -> dict[str, Kind]:
         # What is said of a group depends on its figure; without a group only labels are known.

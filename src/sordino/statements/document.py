@@ -12,7 +12,7 @@ from sordino.constraints import one_of
 from sordino.errors import InvalidParameter
 from sordino.statements.compare import canonical
 from sordino.statements.owner import Owner
-from sordino.statements.record import build_record, list_missing
+from sordino.statements.registry import build_record, list_missing
 from sordino.statements.trees import MOST_CHARACTERS, read_tree, write_yaml
 
 FORMS = {"account": 1, "release": 1, "batch": 2}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from sordino.cost import Cost
 from sordino.ledger import Preview
+from sordino.record import list_spent
 from sordino.releases import plain
-from sordino.sheet import list_spent
 
 # Only for type checkers: a run need not load what makes plans.
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What stands in the folder of a run: all of it is made of sheets, so the ledger can make it again."""
+"""What stands in the folder of a run: all of it is made of records, so the ledger can make it again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sordino.charts import can_draw
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
+from sordino.record import SCHEMA, Record
+from sordino.record_text import encode_json, make_document, write_csv
 from sordino.report import make_report
 from sordino.results import describe
-from sordino.sheet import SCHEMA, Sheet
-from sordino.sheet_text import encode_json, make_document, write_csv
 from sordino.statements import Owner
 from sordino.study.folder import RESULTS, RunFolder, encode, encode_text
 
@@ -23,8 +23,8 @@ METRICS = "metrics.json"
 REPORT = "report.html"
 
 
-def make_study_sheet(release: Any, said: dict[str, Any], kind: str, about: dict[str, Any]) -> Sheet:
-    """Return the sheet of a release of a study: what the release says, and what was asked.
+def make_study_record(release: Any, said: dict[str, Any], kind: str, about: dict[str, Any]) -> Record:
+    """Return the record of a release of a study: what the release says, and what was asked.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def make_study_sheet(release: Any, said: dict[str, Any], kind: str, about: dict[
     """
     some = release.population
     release.take_population(replace(some, domain=_name_labels(some.domain, said.get("domain"))))
-    sheet = describe(release)
-    return replace(sheet, facts={**about, **sheet.facts, "release": kind, "asked": said, "kept": True})
+    record = describe(release)
+    return replace(record, facts={**about, **record.facts, "release": kind, "asked": said, "kept": True})
 
 
 def _name_labels(origin: str | None, said: Any) -> str | None:
@@ -55,16 +55,16 @@ def _name_labels(origin: str | None, said: Any) -> str | None:
     return f"file {said['file']}{found}{column if found else ''}"
 
 
-def build_results(study: str, title: str | None, run: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
+def build_results(study: str, title: str | None, run: str, records: Sequence[Record]) -> dict[str, Any]:
     """Return what `results.json` says."""
     return {
         "study": study,
         "title": title,
         "run": run,
         # One charge paid for all of them.
-        "charge": sheets[0].facts["id"],
-        "day": sheets[0].facts["time"],
-        "releases": [make_document(sheet) for sheet in sheets],
+        "charge": records[0].facts["id"],
+        "day": records[0].facts["time"],
+        "releases": [make_document(record) for record in records],
         "version": __version__,
         "schema": SCHEMA,
     }
@@ -95,20 +95,20 @@ def write_results(results: dict[str, Any]) -> str:
     return encode_json(results, indent=2) + "\n"
 
 
-def write_tables(sheets: Sequence[Sheet]) -> dict[str, str]:
+def write_tables(records: Sequence[Record]) -> dict[str, str]:
     """Return the tables of a run, each with the name of its file."""
-    return {f"{sheet.facts['name']}.csv": write_csv(sheet) for sheet in sheets}
+    return {f"{record.facts['name']}.csv": write_csv(record) for record in records}
 
 
 def write_folder(
-    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], papers: Papers | None
+    folder: RunFolder, results: dict[str, Any], records: Sequence[Record], papers: Papers | None
 ) -> None:
     """Write all files of a run, and give the folder its name.
 
     Without `papers` there are the releases alone: the ledger has not kept them, and nothing may stand in
     their way.
     """
-    for name, text in ({RESULTS: write_results(results)} | write_tables(sheets)).items():
+    for name, text in ({RESULTS: write_results(results)} | write_tables(records)).items():
         folder.write(name, text)
     if papers is not None:
         _write_papers(folder, results, papers)
@@ -116,7 +116,7 @@ def write_folder(
 
 
 def refuse_changed(
-    folder: RunFolder, results: dict[str, Any], sheets: Sequence[Sheet], ledger: Ledger
+    folder: RunFolder, results: dict[str, Any], records: Sequence[Record], ledger: Ledger
 ) -> None:
     """Refuse the folder of a finished run in which a release or the statement is not as the ledger has it.
 
@@ -132,7 +132,7 @@ def refuse_changed(
     wanted = {RESULTS: write_results({**results, "version": version, "schema": schema})}
     # Another version may write figures otherwise, and signs other pages; the results have what was released.
     if version == __version__:
-        wanted |= write_tables(sheets)
+        wanted |= write_tables(records)
     changed = [name for name, text in wanted.items() if folder.read(name) != encode_text(text)]
     if version == __version__:
         # Which of the two there is depends on what was installed then.

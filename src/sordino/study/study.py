@@ -14,11 +14,11 @@ from sordino.cost.odds import say_odds_of
 from sordino.entropy import SYSTEM
 from sordino.errors import BudgetExceeded, RunLost, RunTaken
 from sordino.ledger import ChargeLine, Ledger
+from sordino.record import Record
+from sordino.record_text import make_document
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
 from sordino.session.request import Progress
-from sordino.sheet import Sheet
-from sordino.sheet_text import make_document
 from sordino.sources import open_source
 from sordino.statements import Owner
 from sordino.statements.document import check_room
@@ -30,7 +30,7 @@ from sordino.study.releases import read_releases
 from sordino.study.results import (
     Papers,
     build_results,
-    make_study_sheet,
+    make_study_record,
     refuse_changed,
     write_folder,
 )
@@ -273,8 +273,8 @@ class Study:
         if line is not None and there.get("charge") == line.id:
             # Where the ledger has kept less, the folder is the only copy.
             if line.kept == len(self.releases):
-                sheets = self._recall(ledger, line, run)
-                refuse_changed(folder, build_results(self.name, self.title, run, sheets), sheets, ledger)
+                records = self._recall(ledger, line, run)
+                refuse_changed(folder, build_results(self.name, self.title, run, records), records, ledger)
             return StudyRun(
                 run=run,
                 charge=line.id,
@@ -287,19 +287,19 @@ class Study:
             # Once more: until the folder was claimed another process may have written it, and ended.
             line = self._find_run(ledger, run)
             if line is None:
-                sheets, kept = self._release(ledger, run, progress, show, expect=expect)
+                records, kept = self._release(ledger, run, progress, show, expect=expect)
             else:
-                sheets, kept = self._recall(ledger, line, run), True
-            results = build_results(self.name, self.title, run, sheets)
+                records, kept = self._recall(ledger, line, run), True
+            results = build_results(self.name, self.title, run, records)
             papers = Papers(ledger, self._owner, self._docs) if kept else None
-            write_folder(folder, results, sheets, papers)
+            write_folder(folder, results, records, papers)
         return StudyRun(
             run=run,
             charge=results["charge"],
             folder=folder.path,
             paid=line is None,
             kept=kept,
-            releases=tuple(map(make_document, sheets)),
+            releases=tuple(map(make_document, records)),
         )
 
     def _name_run(self, run_id: str | None) -> str:
@@ -393,7 +393,7 @@ class Study:
             )
         return line
 
-    def _recall(self, ledger: Ledger, line: ChargeLine, run: str) -> list[Sheet]:
+    def _recall(self, ledger: Ledger, line: ChargeLine, run: str) -> list[Record]:
         """Return what the ledger has kept of a run that was paid before."""
         wanted = len(self.releases)
         if line.kept < wanted:
@@ -429,7 +429,7 @@ class Study:
         show: Callable[[StudyPlan], object] | None,
         *,
         expect: bool,
-    ) -> tuple[list[Sheet], bool]:
+    ) -> tuple[list[Record], bool]:
         """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
         starter = self._open_starter(ledger)
         with starter.executor.open_batch() as executor:
@@ -453,8 +453,8 @@ class Study:
                 for number, one in enumerate(ready)
             ]
             made = executor.run(asked, run_key)
-        sheets = [
-            make_study_sheet(
+        records = [
+            make_study_record(
                 release,
                 one.said,
                 one.kind,
@@ -464,10 +464,10 @@ class Study:
             for one, release in zip(self.releases, made, strict=True)
         ]
         # All were paid for together. Those behind one that cannot be kept could not be found by their number.
-        for release, sheet in zip(made, sheets, strict=True):
-            if not _keep_in_ledger(executor, release, sheet):
-                return [replace(one, facts={**one.facts, "kept": False}) for one in sheets], False
-        return sheets, True
+        for release, record in zip(made, records, strict=True):
+            if not _keep_in_ledger(executor, release, record):
+                return [replace(one, facts={**one.facts, "kept": False}) for one in records], False
+        return records, True
 
     def _watch(self, number: int, progress: StudyProgress | None) -> Progress | None:
         if progress is None:
@@ -485,10 +485,10 @@ def _tell_nobody(_name: str, _percent: float) -> None:
     pass
 
 
-def _keep_in_ledger(executor: ReleaseExecutor, release: Any, sheet: Sheet) -> bool:
+def _keep_in_ledger(executor: ReleaseExecutor, release: Any, record: Record) -> bool:
     """Keep a release; tell whether that was possible."""
     try:
-        executor.keep(release, sheet)
+        executor.keep(release, record)
     # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.sheet_text import encode_json
+from sordino.record_text import encode_json
 from sordino.sources import CsvFormat
 from sordino.study.kinds import find_kind, list_kinds, list_required
 

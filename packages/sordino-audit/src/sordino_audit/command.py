@@ -20,7 +20,7 @@ from sordino.cli.work import show_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
 from sordino.errors import ClaimBroken, InvalidParameter
-from sordino.sheet import escape_controls
+from sordino.record import escape_controls
 from sordino_audit.controls.continuous import CONTINUOUS
 from sordino_audit.controls.enumerated import CONTROLS
 

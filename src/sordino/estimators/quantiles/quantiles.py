@@ -38,7 +38,7 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.population import Population
 from sordino.receipt import Receipt
-from sordino.tabular import Record, Tabular
+from sordino.tabular import Row, Tabular
 
 # The same fractions as for one quantile.
 _SHARE_DENOMINATOR = 1 << 20
@@ -146,14 +146,14 @@ class QuantileValues(Tabular):
         ]
         return {"type": "QuantileValues", "values": own, **common}
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return one row for each quantile."""
         # Where there are intervals, what releases the quantiles is the first of several mechanisms.
         first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
         return [
             {"q": float(q)} | record
             for q, value in zip(first.q, self, strict=True)
-            for record in value.list_records()
+            for record in value.list_rows()
         ]
 
 

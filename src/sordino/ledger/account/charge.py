@@ -22,8 +22,8 @@ from sordino.ledger.renyi import Amounts
 from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
 from sordino.receipt import Receipt
+from sordino.record import Record
 from sordino.scrubbing import scrubbed
-from sordino.sheet import Sheet
 
 _USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
@@ -352,7 +352,7 @@ class Charge:
                 raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._state = "settled"
 
-    def keep(self, sheet: Sheet) -> None:
+    def keep(self, record: Record) -> None:
         """Keep in the ledger what was released with this charge, so that it can be printed again.
 
         `Session.keep` calls this for a release of a session. It is kept beside the history of the account,
@@ -360,8 +360,8 @@ class Charge:
 
         Parameters
         ----------
-        sheet : Sheet
-            What was released, and nothing private. The sheets of one charge are numbered as they come.
+        record : Record
+            What was released, and nothing private. The records of one charge are numbered as they come.
 
         Raises
         ------
@@ -370,11 +370,11 @@ class Charge:
         LedgerError
             If the ledger cannot be written. The charge stays as it is.
         InvalidParameter
-            If it is no sheet, or none that a ledger can hold.
+            If it is no record, or none that a ledger can hold.
         """
-        if not isinstance(sheet, Sheet):
-            raise InvalidParameter(f"Charge.keep takes a Sheet; got a {type(sheet).__name__}.")
-        text = sheet.to_text()
+        if not isinstance(record, Record):
+            raise InvalidParameter(f"Charge.keep takes a Record; got a {type(record).__name__}.")
+        text = record.to_text()
         # After the settlement and not with it: nothing about the copy may stand in the way of the account.
         if not self._process.is_here() or self._state != "settled":
             raise LedgerConflict(
@@ -385,10 +385,10 @@ class Charge:
             digest, part = chained(text), self._sheets
             kept = {
                 "part": part,
-                "form": sheet.form,
+                "form": record.form,
                 "digest": digest,
                 "sheet": text,
-                "body": body_of(part=part, form=sheet.form, digest=digest, characters=len(text)),
+                "body": body_of(part=part, form=record.form, digest=digest, characters=len(text)),
             }
             if not self._do(schema.KEEP, kept):
                 raise LedgerConflict(

@@ -31,7 +31,7 @@ from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_
 from sordino.ledger.renyi import Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
-from sordino.sheet import Sheet
+from sordino.record import Record
 
 if TYPE_CHECKING:
     from sordino.statements import Owner, PublicStatement, StatementCheck
@@ -289,7 +289,7 @@ class Ledger:
         """
         return line_of(self._pages.charge(key), self._pages.facts.meter)
 
-    def read_release(self, key: str, *, part: int = 1) -> Sheet:
+    def read_release(self, key: str, *, part: int = 1) -> Record:
         """Return a release that the ledger has kept, as it can be printed again.
 
         `Session.keep` and the command with ``--keep`` keep releases; ``sordino ledger release`` prints one.
@@ -308,7 +308,7 @@ class Ledger:
         InvalidParameter
             If fewer releases are kept than `part` says.
         """
-        return self._pages.sheet(key, COUNT("release.part", part) - 1)
+        return self._pages.record(key, COUNT("release.part", part) - 1)
 
     def publish(
         self, key: str | None = None, *, part: int | None = None, owner: Owner | None = None

@@ -26,7 +26,7 @@ from sordino.ledger.history import (
 )
 from sordino.ledger.renyi import ATTO, LARGEST, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
-from sordino.sheet import FORM, Sheet
+from sordino.record import FORM, Record
 
 _EVENTS_AT_ONCE = 5_000  # events that are held in memory
 RELEASE = "This release"
@@ -108,7 +108,7 @@ class Pages:
             )
         return found
 
-    def sheet(self, key: str, part: int) -> Sheet:
+    def record(self, key: str, part: int) -> Record:
         """Return what is kept of a charge; part 0 is the first release, and of most charges the only one."""
         row = self.charge(key)
         if not row.kept:
@@ -121,7 +121,7 @@ class Pages:
                 f"part must be from 1 to {row.kept}, the number of releases that are kept of charge {key!r}; "
                 f"got {part + 1}."
             )
-        found = self._sheet_rows(key, part)
+        found = self._record_rows(key, part)
         if not _is_unchanged(found):
             raise LedgerError(
                 f"The release that is kept of charge {key!r} was changed since; `sordino ledger verify` "
@@ -133,9 +133,9 @@ class Pages:
                 f"The release of charge {key!r} is kept in form {form} but this version of sordino knows "
                 f"forms up to {FORM}; use a newer sordino."
             )
-        return Sheet.from_text(text)
+        return Record.from_text(text)
 
-    def _sheet_rows(self, key: str, part: int) -> Sequence[tuple[Any, ...]]:
+    def _record_rows(self, key: str, part: int) -> Sequence[tuple[Any, ...]]:
         with self.reading() as (_, rows):
             return rows(schema.SHEET, account=self.name, charge=key, part=part)
 
@@ -143,7 +143,7 @@ class Pages:
         """Return the releases that are kept with another text than their hash says."""
         for key, part, digest in kept:
             # One at a time, so that nobody has to wait, and memory holds one of them.
-            found = self._sheet_rows(key, part)
+            found = self._record_rows(key, part)
             if not _is_unchanged(found) or found[0][1] != digest:
                 yield key, part
 
@@ -173,7 +173,7 @@ class Pages:
             charges = rows(schema.STATES, account=self.name)
             children = rows(schema.CHILDREN, account=self.name)
             kept = [(key, part, digest) for key, part, digest in rows(schema.KEPT, account=self.name)]
-        # Sheets never change, so their texts may be looked at afterwards.
+        # Records never change, so their texts may be looked at afterwards.
         return replay.finish(
             account,
             events=events,
@@ -264,7 +264,7 @@ def _write_fitting(row: Account, needed: Sums) -> str:
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:
-    """Tell whether a sheet is there, with the text of its hash."""
+    """Tell whether a record is there, with the text of its hash."""
     # In a damaged file a text may be anything.
     return len(found) == 1 and isinstance(found[0][2], str) and chained(found[0][2]) == found[0][1]
 

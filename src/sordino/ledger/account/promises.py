@@ -19,7 +19,7 @@ from sordino.ledger.account.records import find_alone, find_rho
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of, read_stated
 from sordino.ledger.renyi import ATTO, Sums, spent_epsilon
-from sordino.sheet import Sheet
+from sordino.record import Record
 from sordino.statements.document import FORMS
 from sordino.statements.proofs import Proved, are_exact, find_proofs, list_digests
 from sordino.statements.trees import is_plain
@@ -42,7 +42,7 @@ class Walked:
     mechanisms: Counter[str] = field(default_factory=Counter)
     proved: dict[str, set[Proved]] = field(default_factory=dict)
     # The events that keep a release, by charge and part.
-    sheets: dict[tuple[str, int], tuple[Row, str]] = field(default_factory=dict)
+    records: dict[tuple[str, int], tuple[Row, str]] = field(default_factory=dict)
     # What was published, oldest first, with the numbers of their events.
     published: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     # Of charges that were reserved by a cost, what they have drawn: a method that was chosen, for one.
@@ -77,7 +77,7 @@ class Walked:
             held += fresh
         elif row.kind == "keep":
             self.kept += 1
-            self.sheets[row.charge, body.get("part", -1)] = row, str(body.get("digest"))
+            self.records[row.charge, body.get("part", -1)] = row, str(body.get("digest"))
 
     def finish(self) -> None:
         """Count what was reserved by a cost, and never drawn from."""
@@ -210,9 +210,9 @@ def _spent_until(account: Account, last: Row) -> dict[str, str]:
 
 def _tell_release(pages: Pages, account: Account, walked: Walked, key: str, part: int) -> dict[str, Any]:
     # Asked first: they say in words what is not there.
-    row, sheet = pages.charge(key), pages.sheet(key, part - 1)
-    kept, published = walked.sheets[key, part - 1]
-    facts, body = sheet.facts, json_of(row.body)
+    row, record = pages.charge(key), pages.record(key, part - 1)
+    kept, published = walked.records[key, part - 1]
+    facts, body = record.facts, json_of(row.body)
     things = _list_charged(walked, key, body)
     proved = [find_proofs(thing) for thing in things]
     return {
@@ -220,10 +220,10 @@ def _tell_release(pages: Pages, account: Account, walked: Walked, key: str, part
         "part": part,
         "batch": True if _is_batch(row) else None,
         "release": str(facts.get("release")),
-        # A caller may have made the sheet, and said less there.
+        # A caller may have made the record, and said less there.
         "version": str(facts.get("version", "unknown")),
         "day": _day_of(body),
-        "max_rows": _find_most(sheet),
+        "max_rows": _find_most(record),
         "asked": body.get("detail", {}),
         **_tell_cost(pages, account, row),
         "exact": are_exact(proved) and facts.get("exact") is not False,
@@ -245,9 +245,9 @@ def _tell_batch(pages: Pages, account: Account, walked: Walked, key: str) -> dic
     """Return what all releases of one charge promise together: those of a study, for one."""
     row = pages.charge(key)
     # Those that were kept so far. The first is asked for in any case: it says in words if none was.
-    parts = sorted(part for charge, part in walked.sheets if charge == key) or [0]
-    sheets = [pages.sheet(key, part) for part in parts]
-    kept, _ = walked.sheets[key, parts[-1]]
+    parts = sorted(part for charge, part in walked.records if charge == key) or [0]
+    records = [pages.record(key, part) for part in parts]
+    kept, _ = walked.records[key, parts[-1]]
     body = json_of(row.body)
     things = _list_charged(walked, key, body)
     proved: dict[str, list[Proved]] = {}
@@ -256,34 +256,34 @@ def _tell_batch(pages: Pages, account: Account, walked: Walked, key: str) -> dic
     exact = are_exact(one for found in proved.values() for one in found)
     return {
         "charge": key,
-        "study": _find_common_fields(sheets, "study"),
-        "run": _find_common_fields(sheets, "run"),
-        "version": str(_find_common_fields(sheets, "version") or "unknown"),
+        "study": _find_common_fields(records, "study"),
+        "run": _find_common_fields(records, "run"),
+        "version": str(_find_common_fields(records, "version") or "unknown"),
         "day": _day_of(body),
         # A number that holds for each of them.
-        "max_rows": _find_highest(sheets),
+        "max_rows": _find_highest(records),
         **_tell_cost(pages, account, row),
-        "exact": exact and all(sheet.facts.get("exact") is not False for sheet in sheets),
+        "exact": exact and all(record.facts.get("exact") is not False for record in records),
         "mechanisms": [
             {"name": name, "times": len(found), **_tell_proofs(name, set(found))}
             for name, found in sorted(proved.items())
         ],
         # A program that asked for several may have kept some of them, and its charge was for all.
         "charged": len(_list_asked(row)),
-        "asked": _list_promised(row, sheets),
+        "asked": _list_promised(row, records),
         "releases": [
             _drop_missing(
                 {
                     "part": part + 1,
-                    "name": _find_text(sheet, "name"),
-                    "release": str(sheet.facts.get("release")),
-                    "max_rows": _find_most(sheet),
-                    "noise": _find_text(sheet, "noise"),
-                    "measure_noise": _find_text(sheet, "measure_noise"),
-                    "published": walked.sheets[key, part][1],
+                    "name": _find_text(record, "name"),
+                    "release": str(record.facts.get("release")),
+                    "max_rows": _find_most(record),
+                    "noise": _find_text(record, "noise"),
+                    "measure_noise": _find_text(record, "measure_noise"),
+                    "published": walked.records[key, part][1],
                 }
             )
-            for part, sheet in zip(parts, sheets, strict=True)
+            for part, record in zip(parts, records, strict=True)
         ],
         "history": {"event": kept.number, "head": kept.head},
     }
@@ -296,9 +296,9 @@ def _list_asked(row: ChargeRow) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _list_promised(row: ChargeRow, sheets: Sequence[Sheet]) -> list[Any]:
+def _list_promised(row: ChargeRow, records: Sequence[Record]) -> list[Any]:
     """Return what was asked for in the words of who asked: a study's own, or those that were charged."""
-    said = [sheet.facts.get("asked") for sheet in sheets]
+    said = [record.facts.get("asked") for record in records]
     # The charge has the whole path of a file that a study names from its folder.
     return said if all(isinstance(one, dict) for one in said) else _list_asked(row)
 
@@ -328,26 +328,26 @@ def _tell_cost(pages: Pages, account: Account, row: ChargeRow) -> dict[str, Any]
     }
 
 
-def _find_most(sheet: Sheet) -> int | None:
-    most = sheet.facts.get("max_rows")
+def _find_most(record: Record) -> int | None:
+    most = record.facts.get("max_rows")
     return most if isinstance(most, int) else None
 
 
-def _find_highest(sheets: Sequence[Sheet]) -> int | None:
+def _find_highest(records: Sequence[Record]) -> int | None:
     """Return how many rows of a unit count at most in each of some releases; None if in one all may."""
-    found = [_find_most(sheet) for sheet in sheets]
+    found = [_find_most(record) for record in records]
     known = [most for most in found if most is not None]
     return max(known) if len(known) == len(found) else None
 
 
-def _find_text(sheet: Sheet, fact: str) -> str | None:
-    said = sheet.facts.get(fact)
+def _find_text(record: Record, fact: str) -> str | None:
+    said = record.facts.get(fact)
     return said if isinstance(said, str) else None
 
 
-def _find_common_fields(sheets: Sequence[Sheet], fact: str) -> str | None:
+def _find_common_fields(records: Sequence[Record], fact: str) -> str | None:
     """Return what all of some releases say of themselves; None if they differ."""
-    said = {_find_text(sheet, fact) for sheet in sheets}
+    said = {_find_text(record, fact) for record in records}
     return said.pop() if len(said) == 1 else None
 
 

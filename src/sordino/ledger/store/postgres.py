@@ -26,7 +26,7 @@ from sordino.ledger.schema import (
 )
 from sordino.ledger.store.store import Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
-from sordino.sheet import MOST_CHARACTERS
+from sordino.record import MOST_CHARACTERS
 
 try:
     import psycopg

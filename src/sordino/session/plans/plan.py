@@ -9,10 +9,10 @@ from typing import Any, final
 
 from sordino.cost import Cost
 from sordino.ledger import Preview
+from sordino.record import describe_spent, list_spent
 from sordino.releases import plain
 from sordino.session.plans.widths import PlannedFigure
-from sordino.sheet import describe_spent, list_spent
-from sordino.tabular import Kind, Record, Tabular, list_row_columns
+from sordino.tabular import Kind, Row, Tabular, list_row_columns
 
 NOTHING = "No figure is expected: with so little epsilon nothing is found of what is assumed."
 
@@ -117,7 +117,7 @@ class Plan(Tabular):
     def __str__(self) -> str:
         return "\n".join([*self.list_figures(), *self.list_choices(), *self.list_notes()])
 
-    def list_records(self) -> list[Record]:
+    def list_rows(self) -> list[Row]:
         """Return the figures, each as a mapping of names."""
         return [{field.name: getattr(row, field.name) for field in fields(row)} for row in self.rows]
 

@@ -1,6 +1,6 @@
-"""The sheet of a release: all that is printed of it, in one form for the command, sessions and the ledger.
+"""The record of a release: all that is printed of it, in one form for the command, sessions and the ledger.
 
-A table, JSON and CSV are all made of a sheet. So what is kept of it prints the release again in each of them.
+A table, JSON and CSV are all made of a record. So what is kept of it prints the release again in each.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from sordino.receipt import Receipt
 SCHEMA = 1
 """The number of the form of JSON and CSV; a change that a program may stumble over raises it."""
 FORM = 2
-"""The highest number of the form of a sheet; one of a higher number is refused, not guessed at."""
+"""The highest number of the form of a record; one of a higher number is refused, not guessed at."""
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 MOST_CHARACTERS = 1 << 26
-"""Of the text of a sheet that is kept: about half a million rows."""
+"""Of the text of a record that is kept: about half a million rows."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Sheet:
+class Record:
     """What is printed of one release; all of it was released, and nothing in it is private.
 
     Parameters
@@ -55,10 +55,10 @@ class Sheet:
 
     Examples
     --------
-    >>> from sordino.sheet import Sheet
-    >>> sheet = Sheet(facts={"release": "count", "epsilon": 0.5}, columns=("estimate",),
+    >>> from sordino.record import Record
+    >>> record = Record(facts={"release": "count", "epsilon": 0.5}, columns=("estimate",),
     ...               rows=[{"estimate": 118}], notes=["Spent: epsilon 0.5."])
-    >>> Sheet.from_text(sheet.to_text()).rows
+    >>> Record.from_text(record.to_text()).rows
     [{'estimate': 118}]
     """
 
@@ -68,7 +68,7 @@ class Sheet:
     notes: Sequence[str] = ()
     hidden: Sequence[str] = ()
     counts: bool = True
-    # Two sheets that print the same are the same.
+    # Two records that print the same are the same.
     again: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -77,7 +77,7 @@ class Sheet:
         return 1 if self.again is None else FORM
 
     def to_text(self) -> str:
-        """Return the sheet as the text that a ledger keeps: one object of JSON, in ASCII."""
+        """Return the record as the text that a ledger keeps: one object of JSON, in ASCII."""
         said = {
             "facts": dict(self.facts),
             "columns": list(self.columns),
@@ -93,17 +93,17 @@ class Sheet:
             text = json.dumps(said, allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
             raise InvalidParameter(
-                "A sheet must hold JSON-ready values and finite numbers; this one holds something else."
+                "A record must hold JSON-ready values and finite numbers; this one holds something else."
             ) from None
         if len(text) > MOST_CHARACTERS:
             raise InvalidParameter(
-                f"A sheet that is kept must have at most {MOST_CHARACTERS} characters; got {len(text)}."
+                f"A record that is kept must have at most {MOST_CHARACTERS} characters; got {len(text)}."
             )
         return text
 
     @classmethod
-    def from_text(cls, text: str) -> Sheet:
-        """Return the sheet that a text holds.
+    def from_text(cls, text: str) -> Record:
+        """Return the record that a text holds.
 
         Parameters
         ----------
@@ -117,24 +117,24 @@ class Sheet:
         """
         try:
             said = json.loads(text)
-            sheet = cls(**said)
+            record = cls(**said)
         except (ValueError, TypeError, RecursionError):
             raise LedgerError(_UNREADABLE) from None
         # Others may have written the file: what is printed later must not fail because of one value.
         kinds = {"facts": dict, "columns": list, "rows": list, "notes": list, "hidden": list, "counts": bool}
         fits = (
-            all(isinstance(getattr(sheet, name), kind) for name, kind in kinds.items())
-            and all(isinstance(word, str) for word in (*sheet.columns, *sheet.notes, *sheet.hidden))
-            and isinstance(sheet.again, dict | None)
-            and all(isinstance(row, dict) and row.keys() >= set(sheet.columns) for row in sheet.rows)
+            all(isinstance(getattr(record, name), kind) for name, kind in kinds.items())
+            and all(isinstance(word, str) for word in (*record.columns, *record.notes, *record.hidden))
+            and isinstance(record.again, dict | None)
+            and all(isinstance(row, dict) and row.keys() >= set(record.columns) for row in record.rows)
         )
         if not fits:
             raise LedgerError(_UNREADABLE)
-        return sheet
+        return record
 
 
 _UNREADABLE = (
-    "What the ledger has kept of this release is no sheet of sordino: somebody else wrote it. "
+    "What the ledger has kept of this release is no record of sordino: somebody else wrote it. "
     "`sordino ledger verify` tells whether it was changed."
 )
 

@@ -1,4 +1,4 @@
-"""A sheet as text for programs, JSON and CSV: what the command prints, and what a study writes down."""
+"""A record as text for programs, JSON and CSV: what the command prints, and what a study writes down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sordino.sheet import Sheet, escape_controls, steers
+from sordino.record import Record, escape_controls, steers
 
 # Every character that JSON has left as it is and that is no plain one of ASCII.
 _OTHER_CHARACTERS = re.compile(r"[^\x20-\x7e\n]")
@@ -57,23 +57,25 @@ MARKS = (
 )
 
 
-def write_json(sheet: Sheet) -> str:
-    """Return a sheet as one object of JSON: its facts and its rows."""
-    return encode_json(make_document(sheet), indent=2) + "\n"
+def write_json(record: Record) -> str:
+    """Return a record as one object of JSON: its facts and its rows."""
+    return encode_json(make_document(record), indent=2) + "\n"
 
 
-def make_document(sheet: Sheet) -> dict[str, Any]:
-    """Return a sheet as the object that JSON writes."""
-    return {**sheet.facts, "rows": list(sheet.rows)}
+def make_document(record: Record) -> dict[str, Any]:
+    """Return a record as the object that JSON writes."""
+    return {**record.facts, "rows": list(record.rows)}
 
 
-def write_csv(sheet: Sheet) -> str:
-    """Return a sheet as CSV; each row repeats the facts that nobody may lose."""
+def write_csv(record: Record) -> str:
+    """Return a record as CSV; each row repeats the facts that nobody may lose."""
     # What a row says itself stands there: a fact of the same name is about something else, or says it again.
-    marks = {name: sheet.facts[name] for name in MARKS if name in sheet.facts and name not in sheet.columns}
-    names = [*sheet.columns, *marks]
+    marks = {
+        name: record.facts[name] for name in MARKS if name in record.facts and name not in record.columns
+    }
+    names = [*record.columns, *marks]
     lines: list[Sequence[Any]] = [names]
-    lines += ([{**marks, **row}.get(name) for name in names] for row in sheet.rows)
+    lines += ([{**marks, **row}.get(name) for name in names] for row in record.rows)
     return "".join(format_csv_line(line) + "\n" for line in lines)
 
 
