@@ -341,7 +341,7 @@ def _make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
                 **said.describe(place),
                 measured=float(said.measured[place]),
                 combined=None,
-                # ReportedRelease apart where the intervals do not meet; nothing is known of what was left out.
+                # Told apart where the intervals do not meet; nothing is known of what was left out.
                 order_unclear=None if last else bool(said.low[place] <= said.high[place + 1]),
             )
         )
