@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from soak.amounts import ATTO, SLACK, Sums, excess, total
 from soak.tables import Account, Charge, Event, Tables
-from soak.witness import Refusal, ReportedRelease, Said
+from soak.witness import Refusal, Told, Said
 
 MOST = 5
 """So many findings of one kind are told; the others are counted."""
@@ -155,7 +155,7 @@ def _words(possible: list[Sums]) -> str:
     return " or ".join(map(str, possible))
 
 
-def missing(told: ReportedRelease, verdict: Verdict) -> None:
+def missing(told: Told, verdict: Verdict) -> None:
     """Judge a charge that is not in the ledger: that may be if nobody was told that it is."""
     if told.noise:
         verdict.lost += 1
@@ -164,7 +164,7 @@ def missing(told: ReportedRelease, verdict: Verdict) -> None:
         verdict.found("forgotten", f"{told.label} was reserved, and is not in the ledger")
 
 
-def holds(told: ReportedRelease, charge: Charge, verdict: Verdict) -> bool:
+def holds(told: Told, charge: Charge, verdict: Verdict) -> bool:
     """Tell whether a charge holds at least what was said of it; what came later may have changed it further."""
     drawn = total(told.about[: len(told.noise)]).up()
     really = total(told.noise).up()
@@ -179,7 +179,7 @@ def holds(told: ReportedRelease, charge: Charge, verdict: Verdict) -> bool:
     return True
 
 
-def _one(told: ReportedRelease, charge: Charge, draws: list[Sums], said: Said, verdict: Verdict) -> None:
+def _one(told: Told, charge: Charge, draws: list[Sums], said: Said, verdict: Verdict) -> None:
     """Judge one charge by all that was said of it."""
     right = charge.asked.charges(told.amount) and charge.impure == told.amount.impure
     if charge.account != told.account or not right:

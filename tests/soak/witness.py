@@ -48,7 +48,7 @@ class Witness:
 
 
 @dataclass
-class ReportedRelease:
+class Told:
     """All that was said of one charge."""
 
     label: str
@@ -83,7 +83,7 @@ class Refusal:
 class Said:
     """All that was said in a round."""
 
-    charges: dict[str, ReportedRelease] = field(default_factory=dict)
+    charges: dict[str, Told] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     errors: list[tuple[str, str, float, str]] = field(default_factory=list)
     bugs: list[str] = field(default_factory=list)
@@ -128,7 +128,7 @@ def _hear(said: Said, lines: Iterator[list[str]]) -> None:
     for kind, *words in lines:
         if kind == "A":
             said.attempts += 1
-            said.charges[words[0]] = ReportedRelease(words[0], words[1], amount(words[2]))
+            said.charges[words[0]] = Told(words[0], words[1], amount(words[2]))
             continue
         if kind in {"V", "v"}:
             (said.voiding if kind == "V" else said.voided).add(words[0])
